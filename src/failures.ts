@@ -70,6 +70,7 @@ export const failures = {
   not_found: row(404, "Not Found"),
   /** The manifest itself is served at `/raw`; its paths are not resolved. */
   manifest_too_large: row(404, "Not Found", explained),
+  payment_not_found: row(404, "Payment not found"),
   bundle_not_found: row(404, "Bundle not found"),
   method_not_allowed: row(405, "Method Not Allowed"),
   export_running: row(409, "Export already running"),

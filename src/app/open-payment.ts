@@ -19,6 +19,7 @@ import {
 } from "../http/payment/client-guards.ts";
 import { createGiftRoutes } from "../http/payment/gift-routes.ts";
 import { createAccountEndpoints } from "../http/payment/operator-account-routes.ts";
+import { createPaymentEndpoints, type RefundPayment } from "../http/payment/operator-payment-routes.ts";
 import { paymentReference } from "../http/payment/payment-reference.ts";
 import { createPriceRoutes } from "../http/payment/price-routes.ts";
 import { createQuoteRoutes } from "../http/payment/quote-routes.ts";
@@ -38,6 +39,7 @@ import { runCardWatch } from "../payment/cards/card-watch.ts";
 import { openStripe } from "../payment/cards/stripe-client.ts";
 import { type Credits, createCredits, openExpiry } from "../payment/credits/credits.ts";
 import { createOperatorAccounts } from "../payment/operator/operator-accounts.ts";
+import { refundPayment } from "../payment/operator/operator-refunds.ts";
 import { defaultRules, type PriceRules } from "../payment/prices/price-rules.ts";
 import { readRules } from "../payment/prices/price-rules-reader.ts";
 import { openNetworkPrice, openPriceFeed } from "../payment/prices/price-sources.ts";
@@ -160,7 +162,10 @@ export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
     ],
   };
   const accounts = createOperatorAccounts({ ledger, clock: systemClock, makeId });
-  const operatorEndpoints = createAccountEndpoints(accounts);
+  const operatorEndpoints = [
+    ...createAccountEndpoints(accounts),
+    ...createPaymentEndpoints({ ledger, refund: cards.refund }),
+  ];
   return { service, credits, prices, isNetworkPriceKnown, addresses, x402, operatorEndpoints };
 }
 
@@ -267,6 +272,8 @@ type OpenCards = Readonly<{
   routes: Service["routes"];
   /** Reports since when Stripe has been unreachable. */
   check: HealthCheck;
+  /** Undefined: payments by card are off. */
+  refund: RefundPayment | undefined;
 }>;
 
 /** An account at Stripe, or at the sandbox. */
@@ -297,6 +304,10 @@ function openCards({ config, log, closers }: AppContext, parts: CardParts): Open
   const returnOrigins = config.TOP_UP_RETURN_ORIGINS;
   return {
     check: () => blindNotes(watch?.blindMs() ?? 0),
+    refund:
+      provider &&
+      events &&
+      ((order, signal) => refundPayment({ ledger, provider, events, clock: systemClock }, order, signal)),
     routes: [
       () => createTopUpRoutes({ topUps, promoGuard, sessionGuard, publicUrl, returnOrigins }),
       () => createQuoteRoutes({ quote: (id) => ledger.read((tx) => findQuote(tx, id)) }),

@@ -3,16 +3,18 @@
  * @module
  */
 import { exitCodes, misuse } from "../app/complaints.ts";
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { invalidValue } from "../lib/printable.ts";
 import { readAddress } from "../payment/addresses.ts";
 import {
   momentText,
+  nextText,
   type OperatorClient,
   type OperatorOptions,
   orderOf,
   pageQuery,
+  printKey,
   printResponse,
+  recordsOf,
   signedWincText,
   withOperatorClient,
 } from "./operator-client.ts";
@@ -92,8 +94,7 @@ function move(options: AccountsOptions, kind: "grant" | "adjust") {
   }
   const order = orderOf(options);
   return async (client: OperatorClient) => {
-    // Before the request: after a lost response, the same key shows what happened.
-    process.stderr.write(`idempotency key ${String(order["idempotencyKey"])}\n`);
+    printKey(order);
     const done = await client.post(`/accounts/${address}/${kind}`, { winc, ...order });
     printResponse(json, done, () =>
       rowsText(
@@ -115,12 +116,4 @@ function addressOf({ address, action }: AccountsOptions): string {
   const read = readAddress(address);
   if (read === undefined) throw misuse(invalidValue("<address>", address, "a wallet address"));
   return read.address;
-}
-
-function recordsOf(value: JsonValue | undefined): readonly JsonObject[] {
-  return isJsonArray(value) ? value.filter(isJsonObject) : [];
-}
-
-function nextText({ next }: JsonObject): string {
-  return typeof next === "string" ? rowsText([["more", `--after ${next}`]], 4) : "";
 }

@@ -19,7 +19,7 @@ import type { Config } from "../config/settings.ts";
 import { invalidValue, jsonText, printableLines } from "../lib/printable.ts";
 import { version } from "../version.ts";
 import { type Environment, explainReport, type ReadEnvironment, readEnvFile, stateFolderOf } from "./environment.ts";
-import { accountsCommand, adminAccess, adminArguments } from "./operator-commands.ts";
+import { accountsCommand, adminAccess, adminArguments, paymentsCommand } from "./operator-commands.ts";
 import {
   balanceCommand,
   jsonArgument,
@@ -75,6 +75,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       backup: backupCommand(environment),
       restore: restoreCommand(environment),
       accounts: accountsCommand(settings),
+      payments: paymentsCommand(settings),
       ledger: ledgerCommand(environment),
       config: configCommand(environment),
       completions: completionsCommand(() => program),

@@ -3,10 +3,11 @@
  * @module
  */
 import { misuse } from "../app/complaints.ts";
-import type { JsonObject } from "../lib/json.ts";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { invalidValue, jsonText } from "../lib/printable.ts";
 import { grouped } from "../lib/quantity-text.ts";
 import { objectIn, openServiceClient, printRetry } from "./service-client.ts";
+import { rowsText } from "./terminal.ts";
 
 /** The options of every command of operators. */
 export type OperatorOptions = Readonly<{
@@ -64,19 +65,39 @@ export function orderOf({ operator, reason, key }: OperatorOptions): JsonObject 
   return { operator, reason, idempotencyKey: key ?? crypto.randomUUID() };
 }
 
+/** Prints the key of an action before its request: after a lost response, it shows what happened. */
+export function printKey({ idempotencyKey }: JsonObject): void {
+  process.stderr.write(`idempotency key ${String(idempotencyKey)}\n`);
+}
+
 /** The query of a page. @throws Misuse. */
-export function pageQuery(limit: string | undefined, after: string | undefined): string {
+export function pageQuery(
+  limit: string | undefined,
+  after: string | undefined,
+  more: Readonly<Record<string, string | undefined>> = {},
+): string {
   if (limit !== undefined && !/^[1-9]\d{0,3}$/.test(limit))
     throw misuse(invalidValue("--limit", limit, "a whole number from 1"));
   const query = new URLSearchParams();
   if (limit !== undefined) query.set("limit", limit);
   if (after !== undefined) query.set("after", after);
+  for (const [name, value] of Object.entries(more)) if (value !== undefined) query.set(name, value);
   return query.size === 0 ? "" : `?${query}`;
 }
 
 /** Prints a response as one line of JSON, or as text. */
 export function printResponse(json: boolean, response: JsonObject, text: () => string): void {
   process.stdout.write(json ? `${jsonText(response)}\n` : text());
+}
+
+/** The records of a list. */
+export function recordsOf(value: JsonValue | undefined): readonly JsonObject[] {
+  return isJsonArray(value) ? value.filter(isJsonObject) : [];
+}
+
+/** The line after a page that is not the last. */
+export function nextText({ next }: JsonObject): string {
+  return typeof next === "string" ? rowsText([["more", `--after ${next}`]], 4) : "";
 }
 
 /** A signed amount of winc with thousands separators. */

@@ -119,3 +119,30 @@ export function accountsCommand(settings: ReadSettings) {
     },
   });
 }
+
+export function paymentsCommand(settings: ReadSettings) {
+  return defineCommand({
+    meta: { name: "payments", description: "List payments, show one, or refund it: cairn payments list|show|refund" },
+    args: {
+      action: {
+        type: "positional",
+        description: "list, show or refund",
+        required: true,
+        valueHint: "list|show|refund",
+      },
+      id: { type: "positional", description: "Id of the payment", required: false },
+      account: { type: "string", description: "list: only payments of this account", valueHint: "address" },
+      yes: { type: "boolean", description: "refund: skip the confirmation" },
+      ...actionArguments,
+      ...pageArguments,
+      ...adminArguments,
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const { runPayments } = await import("./payments.ts");
+      const { action, id, account, limit, after } = args;
+      const given = { action, id, account, limit, after, yes: args.yes === true };
+      return runPayments({ ...(await operatorOptions(settings, args)), ...given });
+    },
+  });
+}

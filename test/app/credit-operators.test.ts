@@ -10,6 +10,7 @@ import type { ReferenceOperation, Schema } from "../spec/record-schemas.ts";
 import { testAddress } from "../support/payment.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { closed, faultsOf } from "../support/schema.ts";
+import { eventually } from "../support/until.ts";
 
 const ada = testAddress("ada");
 let program: RunningProgram;
@@ -76,6 +77,49 @@ describe("cairn accounts", () => {
   );
 });
 
+describe("cairn payments", () => {
+  test("lists and shows a payment by card, and refunds it through the provider, once", async () => {
+    const eve = testAddress("eve");
+    const opened = await cairn("topup", "10", "usd", eve, "--wait", "0", "--json", "--to", program.line.payment);
+    const { url, winc } = JSON.parse(opened.out);
+    const form = new URLSearchParams({ cardNumber: "4242 4242 4242 4242", expiry: "12 / 40", cvc: "123" });
+    await fetch(url, { method: "POST", body: form, redirect: "manual" });
+    const page = await eventually(
+      async () => JSON.parse((await cairn("payments", "list", "--account", eve, "--json")).out),
+      ({ payments }) => payments.length === 1,
+      30_000,
+    );
+    const [{ id }] = page.payments;
+    expect(page).toMatchObject({ payments: [{ method: "card", account: eve, winc, amount: "1000" }], next: null });
+    expect((await cairn("payments", "list")).out).toContain(`1000 usd  ${winc.replace(/\B(?=(\d{3})+$)/g, ",")} winc`);
+    await cairn("accounts", "adjust", eve, "--winc", "-7", "--reason", "spent");
+    expect((await cairn("payments", "show", id)).out).toContain("; 7 winc of them are spent, and the account will owe");
+    const words = ["payments", "refund", id, "--reason", "asked by mail", "--key", "refund-1", "--json"];
+    const first = await cairn(...words);
+    expect(JSON.parse(first.out)).toMatchObject({ id, winc, spentWinc: "7", balance: "-7", operator: "olga" });
+    expect((await cairn(...words)).out).toBe(first.out);
+    const again = await cairn("payments", "refund", id, "--reason", "again");
+    expect([again.code, again.err]).toEqual([1, expect.stringContaining("none of its credits are left to take back")]);
+    const { value } = await admin("GET", `/accounts/${eve}`);
+    expect(value.history[0]).toMatchObject({ kind: "reversal", note: "olga: asked by mail (operator/refund-1)" });
+  }, 60_000);
+
+  test.each([
+    ["an unknown payment", 1, "404", ["refund", "unknown", "--reason", "x"]],
+    ["an unknown payment to show", 1, "404", ["show", "unknown"]],
+    ["no payment", 2, "missing argument <id>", ["refund", "--reason", "x"]],
+    ["another action", 2, "list, show, refund", ["delete"]],
+  ] as const)(
+    "%s ends with a sentence",
+    async (_, code, text, words) => {
+      const run = await cairn("payments", ...words);
+      expect([run.code, run.out]).toEqual([code, ""]);
+      expect(run.err).toContain(text);
+    },
+    60_000,
+  );
+});
+
 describe("the admin API of credits", () => {
   test.each([
     ["GET", "/accounts?limit=0", undefined, 400, "Malformed input"],
@@ -110,7 +154,7 @@ describe("the admin API of credits", () => {
   test("is guarded, and each of its examples has the response that the reference shows", async () => {
     const { paths, components } = await (await fetch(`${program.line.gateway}/openapi.json`)).json();
     const ours = Object.entries<Record<string, ReferenceOperation>>(paths)
-      .filter(([path]) => /^\/svc\/admin\/(accounts|payments|statement|promos|solvency)/.test(path))
+      .filter(([path]) => /^\/svc\/admin\/(accounts|payments?|statement|promos|solvency)/.test(path))
       .flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
       );

@@ -25,15 +25,15 @@ import { approvalSchema, balanceRecord } from "./payment-records.ts";
 const pageDefault = 100;
 
 /** An Ethereum address without an owner. */
-const sampleAddress = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
+export const sampleAddress = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
 
 export const unixMs: Schema = { type: "integer", description: "Unix milliseconds." };
-const nullableText: Schema = { type: "string", nullable: true };
+export const nullableText: Schema = { type: "string", nullable: true };
 export const nextCursor: Schema = { ...nullableText, description: "Cursor of the next page." };
 
 const limitFormat = digitsSchema(1, accountsPageMax);
 export const limitParameter: Parameter = queryParameter("limit", limitFormat, "Rows of the page.", pageDefault);
-const cursorFormat = stringSchema({ minLength: 1, maxLength: 200 });
+const cursorFormat = stringSchema({ minLength: 1, maxLength: 400 });
 export const afterParameter: Parameter = queryParameter("after", cursorFormat, "`next` of the page before.");
 
 const addressParameter = pathParameter("address", { schema: textSchema }, sampleAddress, "Address of the account.");
@@ -189,7 +189,7 @@ export function readCreditPage(request: Request): Readonly<{ limit: number; afte
   return { limit: Number(limit), after };
 }
 
-function addressIn(text: string): UserAddress {
+export function addressIn(text: string): UserAddress {
   const read = readAddress(text);
   if (read === undefined) throw new Failure("invalid_paying_address", { text });
   return read.address;

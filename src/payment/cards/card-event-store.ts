@@ -46,6 +46,8 @@ export type CardPayment = Readonly<{
   /** Undefined until the payment itself was reported. */
   paid: Readonly<{ at: number; amount: bigint; currency: string }> | undefined;
   refunded: bigint;
+  /** The time of the newest report of refunds, the provider's; 0 without one. */
+  refundedAsOf: number;
   refund: "wanted" | "asked" | undefined;
 }>;
 
@@ -99,7 +101,7 @@ export async function storeReport(tx: Tx, report: Exclude<CardReport, { kind: "e
 
 export async function findPayment(tx: Tx, paymentId: string): Promise<CardPayment | undefined> {
   const row = await tx.get<PaymentRow>(
-    "SELECT id, quote_id, paid_at, amount, currency, refunded, refund FROM card_payments WHERE id = ?",
+    "SELECT id, quote_id, paid_at, amount, currency, refunded, refunded_as_of, refund FROM card_payments WHERE id = ?",
     paymentId,
   );
   return row === undefined ? undefined : readPayment(row);
@@ -218,6 +220,7 @@ type PaymentRow = {
   amount: bigint | null;
   currency: string | null;
   refunded: bigint;
+  refunded_as_of: bigint;
   refund: string | null;
 };
 
@@ -229,6 +232,7 @@ function readPayment(row: PaymentRow): CardPayment {
     quoteId: row.quote_id ?? undefined,
     paid: isPaid ? { at: readTime(paidAt), amount, currency } : undefined,
     refunded: row.refunded,
+    refundedAsOf: readTime(row.refunded_as_of),
     refund: row.refund === "wanted" || row.refund === "asked" ? row.refund : undefined,
   };
 }

@@ -22,6 +22,7 @@ import {
   transfer,
   user,
 } from "../../store/ledger/transfers.ts";
+import { refundNote } from "../operator/operator-actions.ts";
 import type { CountPromo } from "../top-ups/promo.ts";
 import { endQuote, findQuote, type Quote } from "../top-ups/quotes.ts";
 import {
@@ -170,6 +171,7 @@ async function hold(tx: Tx, quote: Quote, payment: CardPayment, now: number, mak
     kind: more > 0n && isDispute ? "chargeback" : "reversal",
     at: now,
     changeId: quote.id,
+    ...(more > 0n && !isDispute ? { note: await refundNote(tx, quote.id) } : {}),
     legs: holdingLegs(quote, target, await holderOf(tx, quote)),
   });
   await tx.run("UPDATE quotes SET taken_back_winc = ? WHERE id = ?", target, quote.id);
@@ -190,7 +192,7 @@ function holdingLegs(quote: Quote, target: bigint, holder: Account): Leg[] {
 }
 
 /** The account that holds the credits of a quote now. */
-async function holderOf(tx: Tx, quote: Quote): Promise<Account> {
+export async function holderOf(tx: Tx, quote: Quote): Promise<Account> {
   if (quote.address !== undefined) return user(quote.address);
   const row = await tx.get<{ id: string; redeemed_by: string | null }>(
     "SELECT id, redeemed_by FROM gifts WHERE id = ?",

@@ -12,6 +12,8 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { openBackgroundLoop } from "../../lib/loop.ts";
 import { type LedgerDatabase, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
+import { waitingActions } from "../operator/operator-actions.ts";
+import { carryOut } from "../operator/operator-refunds.ts";
 import { endQuote, lookAgainAt, type Quote, quotesToLookAt, removeEndedQuotes } from "../top-ups/quotes.ts";
 import { doubtEnded, refundRequested, refundsInDoubt, refundsWanted } from "./card-event-store.ts";
 import type { CardProvider, PaymentStatus } from "./card-provider.ts";
@@ -92,6 +94,7 @@ export function createCardWatch(parts: CardWatchParts): CardWatch {
         if (!(await attempt(parts, signal, { quoteId: quote.id }, () => askFor(parts, quote, signal))))
           await lookLater(parts, quote, clock());
       refundedTo = await refundWanted(parts, refundedTo, signal);
+      await resumeRefunds(parts, signal);
       await endDoubts(parts, signal);
       if (clock() - removedAt < removeEveryMs) return;
       removedAt = clock();
@@ -212,6 +215,14 @@ async function refundWanted(parts: CardWatchParts, after: string, signal: AbortS
     });
   }
   return wanted.length < refundsPerLook ? "" : (wanted.at(-1) ?? "");
+}
+
+/** Carries on with refunds of operators that a crash or a fault of the provider interrupted. */
+async function resumeRefunds(parts: CardWatchParts, signal: AbortSignal): Promise<void> {
+  for (const action of await parts.ledger.read((tx) => waitingActions(tx, refundsPerLook)))
+    await attempt(parts, signal, { quoteId: action.subject }, async () => {
+      await carryOut(parts, action, signal);
+    });
 }
 
 /** Requests sums of refunds that are in doubt after a failed refund. */

@@ -9,10 +9,10 @@
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import { isJsonObject, type JsonObject, readJson, writeJson } from "../../lib/json.ts";
-import type { Tx } from "../../store/ledger/ledger-database.ts";
+import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 
 /** What an operator does to credits. */
-type ActionKind = "grant" | "adjust";
+type ActionKind = "grant" | "adjust" | "refund";
 
 /** Who acts, why, and the key under which the action happens once. */
 export type ActionOrder = Readonly<{
@@ -57,19 +57,75 @@ export async function performOnce(
   action: OperatorAction,
   perform: () => Promise<JsonObject>,
 ): Promise<JsonObject> {
+  const begun = await beginAction(tx, action);
+  if (begun === "new") return await completeAction(tx, action.idempotencyKey, await perform());
+  assert(begun !== "waiting", "an action without an outside system has its response");
+  return begun;
+}
+
+/**
+ * Begins an action, whose effects another system confirms before it is completed.
+ *
+ * @returns The response of a completed action; `waiting` for one that was begun before.
+ * @throws Failure `idempotency_conflict` when the key was used for another request.
+ */
+export async function beginAction(tx: Tx, action: OperatorAction): Promise<"new" | "waiting" | JsonObject> {
   const { idempotencyKey, kind, subject, winc, operator, reason, at } = action;
   const claimed = await tx.run(
     "INSERT INTO operator_actions (id, kind, subject, winc, operator, reason, at) VALUES (?, ?, ?, ?, ?, ?, ?) " +
       "ON CONFLICT (id) DO NOTHING",
     ...[idempotencyKey, kind, subject, winc, operator, reason, BigInt(at)],
   );
-  if (claimed === 0) return await earlierResponse(tx, action);
-  const response = await perform();
-  await tx.run("UPDATE operator_actions SET response = ? WHERE id = ?", writeJson(response), idempotencyKey);
-  return response;
+  return claimed === 0 ? await earlierResponse(tx, action) : "new";
 }
 
+/** Stores the response of an action; the first one stays. @returns The stored response. */
+export async function completeAction(tx: Tx, idempotencyKey: string, response: JsonObject): Promise<JsonObject> {
+  const stored = await tx.run(
+    "UPDATE operator_actions SET response = ? WHERE id = ? AND response IS NULL",
+    ...[writeJson(response), idempotencyKey],
+  );
+  if (stored > 0) return response;
+  const row = await tx.get<ActionRow>(`SELECT ${columns} FROM operator_actions WHERE id = ?`, idempotencyKey);
+  const earlier = responseIn(row);
+  assert(earlier !== undefined, "a completed action has its response");
+  return earlier;
+}
+
+/** Removes an action that an outside system has rejected, so that its key is not used up. */
+export async function withdrawAction(tx: Tx, idempotencyKey: string): Promise<void> {
+  await tx.run("DELETE FROM operator_actions WHERE id = ? AND response IS NULL", idempotencyKey);
+}
+
+/** An action that waits for an outside system. */
+export type WaitingAction = ActionOrder & Readonly<{ subject: string; at: number }>;
+
+/** Actions that wait for an outside system, the oldest first. */
+export async function waitingActions(tx: Tx, limit: number): Promise<WaitingAction[]> {
+  const rows = await tx.all<ActionRow>(
+    `SELECT ${columns} FROM operator_actions WHERE response IS NULL ORDER BY at, id LIMIT ?`,
+    BigInt(limit),
+  );
+  return rows.map(({ id, subject, operator, reason, at }) => ({
+    ...{ idempotencyKey: id, subject, operator, reason },
+    at: readTime(at),
+  }));
+}
+
+/** The note for the transfer of a refund: of the newest refund of a payment that an operator wanted. */
+export async function refundNote(tx: Tx, paymentId: string): Promise<string | undefined> {
+  const row = await tx.get<ActionRow>(
+    `SELECT ${columns} FROM operator_actions WHERE subject = ? AND kind = 'refund' ORDER BY at DESC, id LIMIT 1`,
+    paymentId,
+  );
+  return row && `${actionNote({ ...row, idempotencyKey: row.id })} (${actionChangeId(row.id)})`;
+}
+
+const columns = "id, kind, subject, winc, operator, reason, at, response";
+
 type ActionRow = Readonly<{
+  id: string;
+  at: bigint;
   kind: string;
   subject: string;
   winc: bigint;
@@ -78,11 +134,8 @@ type ActionRow = Readonly<{
   response: string | null;
 }>;
 
-async function earlierResponse(tx: Tx, action: OperatorAction): Promise<JsonObject> {
-  const row = await tx.get<ActionRow>(
-    "SELECT kind, subject, winc, operator, reason, response FROM operator_actions WHERE id = ?",
-    action.idempotencyKey,
-  );
+async function earlierResponse(tx: Tx, action: OperatorAction): Promise<"waiting" | JsonObject> {
+  const row = await tx.get<ActionRow>(`SELECT ${columns} FROM operator_actions WHERE id = ?`, action.idempotencyKey);
   assert(row !== undefined, "an action whose key is taken has a row");
   const isSame =
     row.kind === action.kind &&
@@ -91,7 +144,12 @@ async function earlierResponse(tx: Tx, action: OperatorAction): Promise<JsonObje
     row.operator === action.operator &&
     row.reason === action.reason;
   if (!isSame) throw new Failure("idempotency_conflict", { idempotencyKey: action.idempotencyKey });
-  const response = row.response === null ? undefined : readJson(row.response);
-  assert(isJsonObject(response), "a completed action has its response");
+  return responseIn(row) ?? "waiting";
+}
+
+function responseIn(row: ActionRow | undefined): JsonObject | undefined {
+  if (row === undefined || row.response === null) return undefined;
+  const response = readJson(row.response);
+  assert(isJsonObject(response), "the response of an action is an object");
   return response;
 }

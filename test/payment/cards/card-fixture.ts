@@ -30,12 +30,14 @@ import { findQuote, hasPaid } from "../../../src/payment/top-ups/quotes.ts";
 import { createTopUps, type TopUps } from "../../../src/payment/top-ups/top-up.ts";
 import { checkLedger, type Finding } from "../../../src/store/ledger/ledger-check.ts";
 import { user } from "../../../src/store/ledger/transfers.ts";
+import type { LedgerKind } from "../../support/ledger-databases.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 
 /** What a fixture is made with. */
 export type CardFixtureOptions = Readonly<{
   seed?: number;
+  kind?: LedgerKind;
   rules?: Partial<PriceRules>;
   returnOrigins?: readonly string[];
   publicUrl?: string;
@@ -104,7 +106,10 @@ const usualFeed: Readonly<Record<string, string>> = {
 
 /** Opens a fixture. */
 export async function openCardFixture(options: CardFixtureOptions = {}): Promise<CardFixture> {
-  const payment = await openTestPayment({ seed: options.seed ?? 1 });
+  const payment = await openTestPayment({
+    seed: options.seed ?? 1,
+    ...(options.kind === undefined ? {} : { kind: options.kind }),
+  });
   const { database: ledger, clock, random, makeId } = payment;
   const inUnit = () => random.below(2 ** 32) / 2 ** 32;
   const sandbox = openStripeSandbox({
