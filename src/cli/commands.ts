@@ -19,7 +19,13 @@ import type { Config } from "../config/settings.ts";
 import { invalidValue, jsonText, printableLines } from "../lib/printable.ts";
 import { version } from "../version.ts";
 import { type Environment, explainReport, type ReadEnvironment, readEnvFile, stateFolderOf } from "./environment.ts";
-import { accountsCommand, adminAccess, adminArguments, paymentsCommand } from "./operator-commands.ts";
+import {
+  accountsCommand,
+  adminAccess,
+  adminArguments,
+  paymentsCommand,
+  statementCommand,
+} from "./operator-commands.ts";
 import {
   balanceCommand,
   jsonArgument,
@@ -76,6 +82,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       restore: restoreCommand(environment),
       accounts: accountsCommand(settings),
       payments: paymentsCommand(settings),
+      statement: statementCommand(() => configOf(environment(), "serve", {})),
       ledger: ledgerCommand(environment),
       config: configCommand(environment),
       completions: completionsCommand(() => program),

@@ -146,3 +146,18 @@ export function paymentsCommand(settings: ReadSettings) {
     },
   });
 }
+
+/** @param config - Of the program whose ledger is read. */
+export function statementCommand(config: () => Config) {
+  return defineCommand({
+    meta: { name: "statement", description: "Print the ledger's statement of a month as CSV" },
+    args: {
+      month: { type: "string", description: "The month, in UTC, such as 2026-11", required: true, valueHint: "month" },
+      output: { type: "string", alias: "o", description: "File; default: standard output", valueHint: "file" },
+    },
+    run: async ({ args }) => {
+      const { runStatement } = await import("./statement.ts");
+      return runStatement(config(), { month: args.month, output: args.output, now: Date.now() });
+    },
+  });
+}

@@ -120,6 +120,38 @@ describe("cairn payments", () => {
   );
 });
 
+describe("cairn statement", () => {
+  test("prints this month beside the running program, and every account sums to its closing balance", async () => {
+    const month = new Date().toISOString().slice(0, 7);
+    const { out, code } = await cairn("statement", "--month", month);
+    expect([code, out.split("\r\n")[0]]).toEqual([0, "month,account,line,entries,winc"]);
+    const rows = out
+      .trim()
+      .split("\r\n")
+      .slice(1)
+      .map((line) => line.split(","));
+    const sums = new Map<string, bigint>();
+    for (const [, account = "", line, , winc = ""] of rows) {
+      if (line === "closing" && account !== "all")
+        expect([account, sums.get(account)]).toEqual([account, BigInt(winc)]);
+      sums.set(account, (sums.get(account) ?? 0n) + BigInt(winc));
+    }
+    const { value } = await admin("GET", "/status");
+    expect(rows).toContainEqual([month, "adjustment", "closing", "", `${-BigInt(value.ledger.adjustments)}`]);
+    expect(rows.at(-1)).toEqual([month, "all", "closing", "", "0"]);
+  }, 60_000);
+
+  test.each([
+    ["no month", [], "--month"],
+    ["another word", ["--month", "november"], "a month such as 2026-11"],
+    ["a later month", ["--month", "2099-01"], "a month that has begun"],
+  ] as const)("%s ends with a sentence", async (_, words, text) => {
+    const run = await cairn("statement", ...words);
+    expect([run.code, run.out]).toEqual([2, ""]);
+    expect(run.err).toContain(text);
+  });
+});
+
 describe("the admin API of credits", () => {
   test.each([
     ["GET", "/accounts?limit=0", undefined, 400, "Malformed input"],

@@ -25,8 +25,8 @@ beforeAll(async () => {
 
 /** Words typed so far, the last one incomplete, and its completions. */
 const completions: readonly (readonly [words: readonly string[], completed: readonly string[]])[] = [
-  [["st"], ["status"]],
-  [["s"], ["serve", "status", "snapshot", "sql"]],
+  [["statu"], ["status"]],
+  [["s"], ["serve", "status", "snapshot", "sql", "statement"]],
   [["none"], []],
   [["dev", "--e"], ["--ephemeral"]],
   [["upload", "--follow"], ["--follow-links"]],

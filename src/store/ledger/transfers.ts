@@ -106,6 +106,11 @@ export function createTransferIds(clock: Clock, random: () => number): MakeId {
   };
 }
 
+/** The first id of a moment: ids of earlier moments sort before it. @param at - Unix milliseconds. */
+export function firstIdAt(at: number): string {
+  return inDigits(at, timeDigits);
+}
+
 function inDigits(value: number, length: number): string {
   let rest = value;
   let text = "";
