@@ -56,3 +56,15 @@ export function toBase64url(bytes: Bytes): string {
   for (const byte of bytes) binary += String.fromCharCode(byte);
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
+
+/** What a deep hash is of: bytes, or a list of such. */
+export type Deep = Bytes | readonly Deep[];
+
+/** The hash that owners sign. Source: docs/reference/signatures.md. */
+export async function deepHash(value: Deep): Promise<Bytes> {
+  if (value instanceof Uint8Array)
+    return await sha384(join([await sha384(utf8(`blob${value.length}`)), await sha384(value)]));
+  let hash = await sha384(utf8(`list${value.length}`));
+  for (const part of value) hash = await sha384(join([hash, await deepHash(part)]));
+  return hash;
+}

@@ -6,7 +6,7 @@
  * transactions of format 1 or with ECDSA, and rare types of signatures. It never calls such a step checked.
  * @module
  */
-import { type Bytes, big, equal, fromBase64url, join, little, sha256, sha384, toBase64url, utf8 } from "./bytes.ts";
+import { type Bytes, big, deepHash, equal, fromBase64url, join, little, sha256, toBase64url, utf8 } from "./bytes.ts";
 import { isSignedBy } from "./signatures.ts";
 
 /** The response of `GET /svc/proof/{id}`; bytes are base64url, offsets are of the root transaction's data. */
@@ -420,17 +420,6 @@ async function followPath(root: Bytes, path: Bytes, target: bigint): Promise<Lea
 async function hashOf(parts: readonly Bytes[]): Promise<Bytes> {
   return await sha256(join(await Promise.all(parts.map(sha256))));
 }
-
-type Deep = Bytes | readonly Deep[];
-
-async function deepHash(value: Deep): Promise<Bytes> {
-  if (value instanceof Uint8Array)
-    return await sha384(join([await sha384(utf8(`blob${value.length}`)), await sha384(value)]));
-  let hash = await sha384(utf8(`list${value.length}`));
-  for (const part of value) hash = await sha384(join([hash, await deepHash(part)]));
-  return hash;
-}
-
 function blockFields(text: string): Readonly<Record<"tx_root" | "weave_size" | "block_size", string>> {
   return JSON.parse(text);
 }

@@ -27,6 +27,7 @@ import { type Indexing, openIndexing } from "../indexing/indexing.ts";
 import { openWebhooks, type Webhooks } from "../indexing/webhooks.ts";
 import { systemClock } from "../lib/clock.ts";
 import { openHttp } from "../lib/http-client.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { invalidValue } from "../lib/printable.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
@@ -63,6 +64,8 @@ export type GatewayParts = BaseParts &
     starting?: HealthCheck | undefined;
     /** The wallet of uploads; undefined while uploads are off. */
     wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
+    /** Under `dev`: key of a funded wallet, for the page for uploads. */
+    testWallet?: JsonObject | undefined;
     /** Databases that were found damaged since the start. */
     damage?: HealthCheck;
     /** Paid reading beyond the rate limits; undefined while it is off. */
@@ -318,6 +321,7 @@ function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gate
     },
     graphql: queriesOf(parts, threads),
     administration,
+    uploadPage: hasUploadPage(parts) ? { testWallet: parts.testWallet } : undefined,
     services: mountsOf(config, services),
     info: {
       wallet: config.AR_IO_WALLET ?? parts.wallet?.wallet.address,
@@ -398,6 +402,14 @@ function servicesOf(config: Config, services: readonly ServicePlace[]): Readonly
       return url === undefined ? [] : [[name, url] as const];
     }),
   );
+}
+
+/**
+ * Whether the page for uploads is served. It uses the mounted services. Where content has the origin of the gateway,
+ * content could use a wallet that is connected to the page.
+ */
+function hasUploadPage({ config, wallet }: GatewayParts): boolean {
+  return config.UPLOAD_PAGE && config.MOUNT_SERVICES && config.CONTENT_ISOLATION !== "off" && wallet !== undefined;
 }
 
 function mountsOf(config: Config, services: readonly ServicePlace[]): AnyElysia[] {

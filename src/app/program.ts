@@ -8,6 +8,7 @@ import type { HealthCheck } from "../gateway/health.ts";
 import { createPublicUrl } from "../http/public-url.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { createLog, type Log, openLineWriter } from "../lib/log.ts";
 import { createLedgerMonitor } from "../payment/ledger-stats.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
@@ -64,13 +65,15 @@ export type ProgramParts = AppContext &
     starting?: HealthCheck;
     /** Under `dev`: replaces Stripe and the price feed. */
     sandbox?: OpenSandbox;
+    /** Under `dev`: key of a funded wallet, for the page for uploads. */
+    testWallet?: JsonObject | undefined;
   }>;
 
 export type OpenProgram = OpenGateway & Readonly<{ ledger: LedgerDatabase }>;
 
 /** Opens the program; `closers` close it. Rejects when a port, a folder or the ledger is unavailable. */
 export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
-  const { config, folder, closers, nodeUrls, rootHosts, wallet, starting, sandbox } = parts;
+  const { config, folder, closers, nodeUrls, rootHosts, wallet, starting, sandbox, testWallet } = parts;
   const recorded = recordLog(parts.log);
   const { log, check: damage } = watchDamage(recorded.log, folder, config);
   const app = { config, folder, log, closers };
@@ -116,9 +119,7 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
       ...app,
       nodeUrls,
       rootHosts,
-      starting,
-      wallet,
-      damage,
+      ...{ starting, wallet, testWallet, damage },
       monitored: {
         ledger: createLedgerMonitor(metrics, ledger, systemClock),
         uploads: upload.monitored,

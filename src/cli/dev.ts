@@ -101,6 +101,7 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
   const gateway = await openProgram({
     sandbox,
     wallet,
+    testWallet: chain.devnet.wallets.find(({ type }) => type === "rsa")?.jwk,
     config,
     folder,
     nodeUrls: [chain.url],

@@ -3,7 +3,19 @@
  * @module
  */
 import { sizeText } from "../lib/quantity-text.ts";
-import { count, duration, list, port, positive, positiveSize, setting, size, text, url } from "./setting-readers.ts";
+import {
+  count,
+  duration,
+  flag,
+  list,
+  port,
+  positive,
+  positiveSize,
+  setting,
+  size,
+  text,
+  url,
+} from "./setting-readers.ts";
 
 export const uploadSettings = {
   UPLOAD_PORT: setting({
@@ -92,6 +104,15 @@ export const uploadSettings = {
     fallback: [],
     unit: "addresses",
     effect: "Signers whose items are rejected, separated by commas.",
+  }),
+  UPLOAD_PAGE: setting({
+    read: flag,
+    fallback: false,
+    dev: true,
+    unit: "true or false",
+    effect:
+      "Whether the gateway serves a page for uploads at `/svc/upload`. It needs MOUNT_SERVICES, and content on its " +
+      "own origins (CONTENT_ISOLATION).",
   }),
   UPLOAD_CONFIRM_WINC: setting({
     read: count,

@@ -6,27 +6,36 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openStack, type Stack } from "../support/stack.ts";
+import { openUploadStack, type UploadStack } from "../support/upload-stack.ts";
 
 let stack: Stack;
 let own: Stack;
 let unisolated: Stack;
+let uploading: UploadStack;
 
 beforeAll(async () => {
   stack = await openStack({ ARNS_ROOT_HOST: "gateway.test" });
   unisolated = await openStack({ CONTENT_ISOLATION: "off" });
   own = await openStack({ ADMIN_LISTEN: "127.0.0.1:0" });
+  uploading = await openUploadStack({ environment: { ARNS_ROOT_HOST: "gateway.test" } });
 }, 120_000);
 afterAll(async () => {
   await stack.close();
   await own.close();
   await unisolated.close();
+  await uploading.close();
 });
 
-const names = ["console", "explorer"] as const;
+/** Names, and the gateways that serve them. */
+const pages: readonly (readonly [name: string, url: () => string])[] = [
+  ["console", () => stack.gateway.url],
+  ["explorer", () => stack.gateway.url],
+  ["upload", () => uploading.content],
+];
 
 describe("a page with scripts", () => {
-  test.each(names)("%s is a page under a policy that lets nothing else in", async (name) => {
-    const response = await fetch(`${stack.gateway.url}/svc/${name}`);
+  test.each(pages)("%s is a page under a policy that lets nothing else in", async (name, url) => {
+    const response = await fetch(`${url()}/svc/${name}`);
     expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
     const policy = response.headers.get("content-security-policy") ?? "";
     for (const part of ["default-src 'none'", "script-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"])
@@ -38,26 +47,26 @@ describe("a page with scripts", () => {
     expect(await response.text()).not.toMatch(/https?:\/\//);
   });
 
-  test.each(names)(
+  test.each(pages)(
     "%s has a script and a style of this origin, compressed, without addresses of others",
-    async (name) => {
-      const html = await (await fetch(`${stack.gateway.url}/svc/${name}`)).text();
+    async (name, url) => {
+      const html = await (await fetch(`${url()}/svc/${name}`)).text();
       const paths = [...html.matchAll(/(?:src|href)="([^".:]+\/[^"]+)"/g)].map(([, path]) => path ?? "");
       expect(paths.map((path) => path.split("?")[0])).toEqual([`${name}/${name}.css`, `${name}/${name}.js`]);
       for (const path of paths) {
-        const url = new URL(path, `${stack.gateway.url}/svc/${name}`);
-        const compressed = await fetch(url, { headers: { "Accept-Encoding": "gzip" }, decompress: false });
+        const address = new URL(path, `${url()}/svc/${name}`);
+        const compressed = await fetch(address, { headers: { "Accept-Encoding": "gzip" }, decompress: false });
         expect(compressed.headers.get("content-encoding")).toBe("gzip");
         const bytes = await compressed.bytes();
         expect(bytes.length).toBeLessThan(100_000);
-        const plain = await fetch(url, { headers: { "Accept-Encoding": "identity" } });
+        const plain = await fetch(address, { headers: { "Accept-Encoding": "identity" } });
         expect(Bun.gunzipSync(bytes)).toEqual(await plain.bytes());
       }
     },
   );
 
-  test.each(names)("%s is not on hosts of content", async (name) => {
-    const response = await fetch(`${stack.gateway.url}/svc/${name}`, { headers: { host: "name.gateway.test" } });
+  test.each(pages)("%s is not on hosts of content", async (name, url) => {
+    const response = await fetch(`${url()}/svc/${name}`, { headers: { host: "name.gateway.test" } });
     expect(response.status).toBe(404);
   });
 });
@@ -83,6 +92,32 @@ describe('the front page\'s link "Operate"', () => {
   ])("leads to %s", async (_target, at, href) => {
     const front = await (await fetch(at().gateway.url, { headers: { accept: "text/html" } })).text();
     expect(/<a href="([^"]+)"><h2>Operate</.exec(front)?.[1]).toBe(href);
+  });
+});
+
+describe("GET /svc/upload", () => {
+  test.each([
+    ["without uploads", { environment: {}, hasWallet: false }],
+    ["with UPLOAD_PAGE=false", { environment: { UPLOAD_PAGE: "false" } }],
+    ["without mounted services", { environment: { MOUNT_SERVICES: "false" } }],
+    ["without isolation, where content could use a connected wallet", { environment: { CONTENT_ISOLATION: "off" } }],
+  ])(
+    "is off %s",
+    async (_case, options) => {
+      const without = await openUploadStack(options);
+      try {
+        for (const path of ["", "/upload.js", "/test-wallet"])
+          expect([path, (await fetch(`${without.content}/svc/upload${path}`)).status]).toEqual([path, 404]);
+      } finally {
+        await without.close();
+      }
+    },
+    60_000,
+  );
+
+  test("gives no wallet outside a development chain", async () => {
+    const response = await fetch(`${uploading.content}/svc/upload/test-wallet`);
+    expect([response.status, await response.text()]).toEqual([200, "null"]);
   });
 });
 

@@ -35,9 +35,10 @@ const queryDoors: readonly Door[] = [
   },
 ];
 
-function uploadDoor(url: string): Door {
+/** @param href - The page for uploads, or the reference of the service. */
+function uploadDoor(href: string): Door {
   return {
-    href: `${url}/api-docs`,
+    href,
     name: "Upload",
     text: "Store files for ever: signed data items, paid by credits.",
   };
@@ -50,7 +51,7 @@ export function frontPage({ release, health, services, has }: FrontPage): Respon
   const doors: readonly Door[] = [
     ...queryDoors.filter(({ href }) => has(href)),
     { href: "/api-docs", name: "Build", text: "Every route of this gateway, with its parameters, to read and to try." },
-    ...(typeof upload === "string" ? [uploadDoor(upload)] : []),
+    ...(typeof upload === "string" ? [uploadDoor(has("/svc/upload") ? "/svc/upload" : `${upload}/api-docs`)] : []),
     has("/svc/console")
       ? {
           href: "/svc/console",

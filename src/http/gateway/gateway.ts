@@ -52,7 +52,12 @@ import { createNameRoutes } from "./name-routes.ts";
 import type { NotFoundPage } from "./named-content.ts";
 import { createProofRoutes } from "./proof-routes.ts";
 import { createResponseCaches } from "./response-cache.ts";
-import { createExplorerRoutes, createVerifyModuleRoute } from "./script-pages.ts";
+import {
+  createExplorerRoutes,
+  createUploadPageRoutes,
+  createVerifyModuleRoute,
+  type UploadPageOptions,
+} from "./script-pages.ts";
 import { createServiceRoutes, rootDetail } from "./service-routes.ts";
 
 /** The parts of the index that routes read; query threads have their own connections. */
@@ -89,6 +94,8 @@ export type GatewayOptions = Readonly<{
   graphql: AnyElysia | undefined;
   /** The routes of administration; undefined where they have a listener of their own. */
   administration: AnyElysia | undefined;
+  /** The page for uploads; undefined where it is off. */
+  uploadPage?: UploadPageOptions | undefined;
   /** The routes of other services, below prefixes of their own. */
   services?: readonly AnyElysia[];
   info: InfoOptions;
@@ -203,14 +210,19 @@ export function createGateway(options: GatewayOptions): Gateway {
   app.use(createFrameRoutes({ frames, sender: contentRoutes.sender }));
   // The explorer reads its lists by GraphQL.
   if (options.graphql !== undefined) app.use(options.graphql).use(createExplorerRoutes());
-  if (options.administration !== undefined) app.use(options.administration);
-  for (const service of options.services ?? []) app.use(service);
+  for (const routes of addedRoutes(options)) app.use(routes);
   if (settings.apex === undefined)
     app.get("/", ({ request }) => frontResponse(request, app, options, infoText), { detail: rootDetail });
   app.use(createReferenceRoutes(gatewayReference, () => ownRoutes(app, options.services), settings.publicUrl));
   app.use(contentRoutes.routes);
   const forgetAll = inOrder(memory.clear, relay.forgetAll, network.forget);
   return { app, hit: contentRoutes.hit, pathOf: pathsOn(hosts), forget: memory.forget, forgetAll };
+}
+
+/** The routes of the program's other parts, and the page that uses them. */
+function addedRoutes({ administration, services = [], uploadPage }: GatewayOptions): readonly AnyElysia[] {
+  const page = uploadPage && createUploadPageRoutes(uploadPage);
+  return [page, administration, ...services].filter((routes) => routes !== undefined);
 }
 
 /** The front page for browsers, and the information record for programs. */

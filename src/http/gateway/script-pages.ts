@@ -1,12 +1,14 @@
 /**
- * The pages with scripts: the console of the operator at `/svc/console`, beside the admin API that it reads, and the
- * explorer at `/svc/explorer`; and the module that verifies content, at `/svc/verify.js`. They need no key, and load
- * files of this origin only: embedded in the binary (build.ts), or bundled from a folder of `console`.
- * Source: docs/reference/gateway.md#console; docs/reference/gateway.md#explorer; docs/verify-module.md;
- * docs/reference/gateway.md#isolation.
+ * The pages with scripts: the console of the operator at `/svc/console`, beside the admin API that it reads, the
+ * explorer at `/svc/explorer`, and the page for uploads at `/svc/upload`; and the module that verifies content, at
+ * `/svc/verify.js`. They need no key, and load files of this origin only: embedded in the binary (build.ts), or bundled
+ * from a folder of `console`.
+ * Source: docs/reference/gateway.md#console; docs/reference/gateway.md#explorer;
+ * docs/reference/gateway.md#upload-page; docs/verify-module.md; docs/reference/gateway.md#isolation.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
+import type { JsonObject } from "../../lib/json.ts";
 import {
   type AssetFiles,
   assetResponse,
@@ -16,11 +18,11 @@ import {
   pagePolicy,
 } from "../page-assets.ts";
 import { pageMark, pageStyle } from "../page-layout.ts";
-import { pageResponse } from "../responses.ts";
+import { jsonResponse, pageResponse } from "../responses.ts";
 
 type ScriptPage = Readonly<{
   /** Of the route below `/svc`, of the files, and of the script in `folder`. */
-  name: "console" | "explorer";
+  name: "console" | "explorer" | "upload";
   /** Below `console`. */
   folder: string;
   title: string;
@@ -50,6 +52,15 @@ const explorerPage: ScriptPage = {
   hasHome: true,
 };
 
+const uploadPage: ScriptPage = {
+  name: "upload",
+  folder: "upload",
+  title: "Upload",
+  without: 'The page needs JavaScript. The command "cairn upload" does the same.',
+  policy: pagePolicy(),
+  hasHome: true,
+};
+
 /** Creates the routes of the console. */
 export function createConsoleRoutes(): AnyElysia {
   return createPageRoutes(consolePage);
@@ -58,6 +69,19 @@ export function createConsoleRoutes(): AnyElysia {
 /** Creates the routes of the explorer. */
 export function createExplorerRoutes(): AnyElysia {
   return createPageRoutes(explorerPage);
+}
+
+/** What the page for uploads needs. */
+export type UploadPageOptions = Readonly<{
+  /** Key of a wallet that has no value outside a development chain: everyone who opens the page may use it. */
+  testWallet?: JsonObject | undefined;
+}>;
+
+/** Creates the routes of the page for uploads. It uses the upload and payment services below the same origin. */
+export function createUploadPageRoutes({ testWallet }: UploadPageOptions): AnyElysia {
+  return createPageRoutes(uploadPage).get("/svc/upload/test-wallet", () =>
+    jsonResponse(testWallet ?? null, 200, { "Cache-Control": "no-store" }),
+  );
 }
 
 /** Creates the route of the module with which other pages verify content. */
@@ -79,7 +103,7 @@ async function bundleVerifyModule(): Promise<AssetFiles<typeof verifyModule>> {
 
 /** Bundles the files of all pages from source, for the binary. @throws Error with the bundler's messages. */
 export async function bundleScriptPages(): Promise<AssetFiles<string>> {
-  const files = await Promise.all([...[consolePage, explorerPage].map(bundleFiles), bundleVerifyModule()]);
+  const files = await Promise.all([...[consolePage, explorerPage, uploadPage].map(bundleFiles), bundleVerifyModule()]);
   return Object.assign({}, ...files);
 }
 
