@@ -20,6 +20,7 @@ import {
 import { createGiftRoutes } from "../http/payment/gift-routes.ts";
 import { createAccountEndpoints } from "../http/payment/operator-account-routes.ts";
 import { createPaymentEndpoints, type RefundPayment } from "../http/payment/operator-payment-routes.ts";
+import { createPromoEndpoints } from "../http/payment/operator-promo-routes.ts";
 import { paymentReference } from "../http/payment/payment-reference.ts";
 import { createPriceRoutes } from "../http/payment/price-routes.ts";
 import { createQuoteRoutes } from "../http/payment/quote-routes.ts";
@@ -39,6 +40,7 @@ import { runCardWatch } from "../payment/cards/card-watch.ts";
 import { openStripe } from "../payment/cards/stripe-client.ts";
 import { type Credits, createCredits, openExpiry } from "../payment/credits/credits.ts";
 import { createOperatorAccounts } from "../payment/operator/operator-accounts.ts";
+import { createOperatorPromos } from "../payment/operator/operator-promos.ts";
 import { refundPayment } from "../payment/operator/operator-refunds.ts";
 import { defaultRules, type PriceRules } from "../payment/prices/price-rules.ts";
 import { readRules } from "../payment/prices/price-rules-reader.ts";
@@ -165,6 +167,7 @@ export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
   const operatorEndpoints = [
     ...createAccountEndpoints(accounts),
     ...createPaymentEndpoints({ ledger, refund: cards.refund }),
+    ...createPromoEndpoints(createOperatorPromos({ ledger, rules: rules.promos, clock: systemClock })),
   ];
   return { service, credits, prices, isNetworkPriceKnown, addresses, x402, operatorEndpoints };
 }

@@ -24,6 +24,7 @@ import {
   adminAccess,
   adminArguments,
   paymentsCommand,
+  promoCommand,
   statementCommand,
 } from "./operator-commands.ts";
 import {
@@ -82,6 +83,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       restore: restoreCommand(environment),
       accounts: accountsCommand(settings),
       payments: paymentsCommand(settings),
+      promo: promoCommand(settings),
       statement: statementCommand(() => configOf(environment(), "serve", {})),
       ledger: ledgerCommand(environment),
       config: configCommand(environment),

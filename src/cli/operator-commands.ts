@@ -161,3 +161,32 @@ export function statementCommand(config: () => Config) {
     },
   });
 }
+
+const promoArguments = {
+  factor: { type: "string", description: "add: factor of the charge, 0.9 is 10 % off", valueHint: "decimal" },
+  description: { type: "string", description: "add: text for buyers", valueHint: "text" },
+  starts: { type: "string", description: "add: first day or time, in UTC; default: now", valueHint: "day" },
+  ends: { type: "string", description: "add: day or time of its end, in UTC; default: none", valueHint: "day" },
+  uses: { type: "string", description: "add: number of payments; default: no limit", valueHint: "count" },
+  "new-users": { type: "boolean", description: "add: only for accounts without an earlier payment" },
+} as const;
+
+export function promoCommand(settings: ReadSettings) {
+  return defineCommand({
+    meta: { name: "promo", description: "Add, list or end promo codes: cairn promo add|list|end" },
+    args: {
+      action: { type: "positional", description: "add, list or end", required: true, valueHint: "add|list|end" },
+      code: { type: "positional", description: "The code", required: false },
+      ...promoArguments,
+      ...actionArguments,
+      ...adminArguments,
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const { runPromo } = await import("./promos.ts");
+      const { action, code, factor, description, starts, ends, uses } = args;
+      const given = { action, code, factor, description, starts, ends, uses, newUsers: args["new-users"] === true };
+      return runPromo({ ...(await operatorOptions(settings, args)), ...given });
+    },
+  });
+}

@@ -120,6 +120,36 @@ describe("cairn payments", () => {
   );
 });
 
+describe("cairn promo", () => {
+  test("adds a code that prices know at once, lists it, and ends it", async () => {
+    const priced = async () => {
+      const url = `${program.line.payment}/v1/price/usd/1000?promoCode=AUTUMN&destinationAddress=${ada}`;
+      const response = await fetch(url);
+      return response.status === 200 ? (await response.json()).actualPaymentAmount : response.status;
+    };
+    expect(await priced()).toBe(400);
+    const added = await cairn("promo", "add", "Autumn", "--factor", "0.75", "--uses", "5", "--reason", "campaign");
+    expect([added.code, added.out]).toEqual([0, expect.stringContaining("added      Autumn")]);
+    expect(await priced()).toBe(750);
+    expect((await cairn("promo", "list")).out).toMatch(/Autumn +active, multiply 0.75, used 0 of 5/);
+    expect((await cairn("promo", "end", "autumn", "--reason", "over")).code).toBe(0);
+    expect(await priced()).toBe(400);
+    const again = await cairn("promo", "end", "autumn", "--reason", "over");
+    expect([again.code, again.err]).toEqual([1, expect.stringContaining("has ended")]);
+  }, 60_000);
+
+  test.each([
+    ["a factor of 1", ["add", "X", "--factor", "1", "--reason", "x"], "below 1"],
+    ["no factor", ["add", "X", "--reason", "x"], "--factor"],
+    ["no code", ["end", "--reason", "x"], "missing argument <code>"],
+    ["no day", ["add", "X", "--factor", "0.5", "--ends", "soon", "--reason", "x"], "a day such as"],
+  ] as const)("%s ends with a sentence", async (_, words, text) => {
+    const run = await cairn("promo", ...words);
+    expect([run.code, run.out]).toEqual([2, ""]);
+    expect(run.err).toContain(text);
+  });
+});
+
 describe("cairn statement", () => {
   test("prints this month beside the running program, and every account sums to its closing balance", async () => {
     const month = new Date().toISOString().slice(0, 7);

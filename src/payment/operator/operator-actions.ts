@@ -12,7 +12,7 @@ import { isJsonObject, type JsonObject, readJson, writeJson } from "../../lib/js
 import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 
 /** What an operator does to credits. */
-type ActionKind = "grant" | "adjust" | "refund";
+type ActionKind = "grant" | "adjust" | "refund" | "promo_add" | "promo_end";
 
 /** Who acts, why, and the key under which the action happens once. */
 export type ActionOrder = Readonly<{
@@ -26,7 +26,7 @@ export type ActionOrder = Readonly<{
 export type OperatorAction = ActionOrder &
   Readonly<{
     kind: ActionKind;
-    /** The account that it changes. */
+    /** What it changes: an account, a payment, a promo code. */
     subject: string;
     /** Winc that its own transfer moves into the account; 0 without one. */
     winc: bigint;

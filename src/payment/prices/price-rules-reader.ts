@@ -263,6 +263,17 @@ function readPromos(field: Field | undefined, base: readonly PromoRule[]): reado
   });
 }
 
+/**
+ * Parses a row of `promoCodes`.
+ *
+ * @param text - JSON. @throws Failure `malformed_input` with the reason, which contains the path of the fault.
+ */
+export function readPromoRule(text: string): PromoRule {
+  const value = readWrittenJson(text);
+  if (value === undefined) throw malformed("invalid JSON");
+  return readPromo({ value, path: "" });
+}
+
 function readPromo(field: Field): PromoRule {
   const own = readFields(field, promoKeys);
   const code = readText(own.get("code"));

@@ -11,6 +11,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { type LedgerDatabase, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import type { UserAddress } from "../addresses.ts";
 import { canonicalCode, type PromoRule } from "../prices/price-rules.ts";
+import { readPromoRule } from "../prices/price-rules-reader.ts";
 
 /** A payment that used codes. */
 export type PromoUse = Readonly<{
@@ -58,15 +59,17 @@ const codesMax = 5;
 export function createPromos({ database, rules, hasPaid, clock }: PromosOptions): Promos {
   const ruleOf = new Map(rules.map((rule) => [canonicalCode(rule.code), rule]));
 
+  /** The rule of a code: of the price rules, or of the ledger. */
+  const ruleNamed = async (tx: Tx, code: string) => ruleOf.get(canonicalCode(code)) ?? (await storedPromo(tx, code));
   /** The rules of codes; a rule that starts later is unknown. */
-  const named = (codes: readonly string[], now: bigint): PromoRule[] => {
-    const found = new Set<PromoRule>();
+  const named = async (tx: Tx, codes: readonly string[], now: bigint): Promise<PromoRule[]> => {
+    const found = new Map<string, PromoRule>();
     for (const code of codes) {
-      const rule = ruleOf.get(canonicalCode(code));
+      const rule = await ruleNamed(tx, code);
       if (rule === undefined || rule.startsAt > now) throw unknown(code);
-      found.add(rule);
+      found.set(spellingOf(code), rule);
     }
-    return [...found];
+    return [...found.values()];
   };
   /** Why an account may not use a rule; undefined when it may. */
   const objectionTo = async (tx: Tx, address: UserAddress, rule: PromoRule): Promise<string | undefined> => {
@@ -83,19 +86,21 @@ export function createPromos({ database, rules, hasPaid, clock }: PromosOptions)
     find: async (address, codes) => {
       if (codes.length > codesMax) throw rejected(`At most ${codesMax} promo codes can be used at once`);
       const now = BigInt(clock());
-      const wanted = named(codes, now);
-      const late = wanted.find(({ endsAt }) => endsAt !== undefined && endsAt <= now);
-      if (late?.endsAt !== undefined)
-        throw rejected(`The promo code '${late.code}' expired on '${new Date(readTime(late.endsAt)).toISOString()}'`);
-      const objections = await database.read((tx) => inOrder(wanted, (rule) => objectionTo(tx, address, rule)));
-      const objection = objections.find((each) => each !== undefined);
-      if (objection !== undefined) throw rejected(objection);
-      return wanted;
+      return await database.read(async (tx) => {
+        const wanted = await named(tx, codes, now);
+        const late = wanted.find(({ endsAt }) => endsAt !== undefined && endsAt <= now);
+        if (late?.endsAt !== undefined)
+          throw rejected(`The promo code '${late.code}' expired on '${new Date(readTime(late.endsAt)).toISOString()}'`);
+        const objections = await inOrder(wanted, (rule) => objectionTo(tx, address, rule));
+        const objection = objections.find((each) => each !== undefined);
+        if (objection !== undefined) throw rejected(objection);
+        return wanted;
+      });
     },
     count: async (tx, { address, codes: written, paymentId, at }) => {
       const codes = new Set(written.map(spellingOf));
       for (const code of codes) {
-        const rule = ruleOf.get(code);
+        const rule = await ruleNamed(tx, code);
         // A code that was removed from the rules after the quote is still honoured, once for a user.
         const objects = rule === undefined ? await hasUsed(tx, address, code) : await objectionTo(tx, address, rule);
         if (objects === true || typeof objects === "string") return false;
@@ -104,6 +109,28 @@ export function createPromos({ database, rules, hasPaid, clock }: PromosOptions)
       return true;
     },
   };
+}
+
+type PromoRow = Readonly<{ rule: string; ended_at: bigint | null }>;
+
+/** The code of the ledger, with the end that an operator gave it. @param code - In any spelling. */
+export async function storedPromo(tx: Tx, code: string): Promise<PromoRule | undefined> {
+  const canonical = canonicalCode(code);
+  if (canonical === undefined) return undefined;
+  const row = await tx.get<PromoRow>("SELECT rule, ended_at FROM promo_codes WHERE code = ?", canonical);
+  return row && readStored(row);
+}
+
+/** The codes of the ledger. */
+export async function storedPromos(tx: Tx, limit: number): Promise<PromoRule[]> {
+  const rows = await tx.all<PromoRow>("SELECT rule, ended_at FROM promo_codes ORDER BY code LIMIT ?", BigInt(limit));
+  return rows.map(readStored);
+}
+
+function readStored({ rule: text, ended_at: ended }: PromoRow): PromoRule {
+  const rule = readPromoRule(text);
+  const isEarlier = ended !== null && (rule.endsAt === undefined || ended < rule.endsAt);
+  return isEarlier ? { ...rule, endsAt: ended } : rule;
 }
 
 async function hasUsed(tx: Tx, address: UserAddress, code: string): Promise<boolean> {

@@ -514,11 +514,9 @@ CREATE INDEX reading_allowances_of_client ON reading_allowances (client, granted
 `;
 
 // The table of actions of operators.
-//
-// operator_actions  id: the idempotency key; kind: what was done; subject: the account, payment or code that it
-//                   changed; winc: what its own transfer, whose change_id is the id with "operator/" before it,
-//                   moved into the account of a user, 0 without a transfer; response: what was returned, JSON, the
-//                   same for every repetition; NULL while it waits for an outside system
+// id: the idempotency key; kind: what was done; subject: the account, payment or code; winc: what its own transfer,
+// whose change_id is the id with "operator/" before it, moved into the account of a user, 0 without one; response:
+// what is returned, JSON; NULL while it waits for an outside system
 const operatorTables = `
 CREATE TABLE operator_actions (
   id TEXT NOT NULL PRIMARY KEY,
@@ -532,6 +530,17 @@ CREATE TABLE operator_actions (
 );
 CREATE INDEX operator_actions_of_subject ON operator_actions (subject, at);
 CREATE INDEX operator_actions_waiting ON operator_actions (at) WHERE response IS NULL;
+`;
+
+// The table of promo codes that operators added: code in its canonical spelling, rule as JSON of the price rules,
+// ended_at when an operator ended it.
+const promoCodeTables = `
+CREATE TABLE promo_codes (
+  code TEXT NOT NULL PRIMARY KEY,
+  rule TEXT NOT NULL,
+  added_at BIGINT NOT NULL,
+  ended_at BIGINT
+);
 `;
 
 export const ledgerSchema: readonly string[] = [
@@ -552,6 +561,7 @@ export const ledgerSchema: readonly string[] = [
   failedSigningIndex,
   readingTables,
   operatorTables,
+  promoCodeTables,
 ];
 
 /** The statements of a script, one by one. */
