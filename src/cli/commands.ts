@@ -25,6 +25,7 @@ import {
   adminArguments,
   paymentsCommand,
   promoCommand,
+  solvencyCommand,
   statementCommand,
 } from "./operator-commands.ts";
 import {
@@ -84,6 +85,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       accounts: accountsCommand(settings),
       payments: paymentsCommand(settings),
       promo: promoCommand(settings),
+      solvency: solvencyCommand(() => configOf(environment(), "serve", {})),
       statement: statementCommand(() => configOf(environment(), "serve", {})),
       ledger: ledgerCommand(environment),
       config: configCommand(environment),

@@ -190,3 +190,45 @@ export function promoCommand(settings: ReadSettings) {
     },
   });
 }
+
+/** @param config - Of the program whose ledger is read. */
+export function solvencyCommand(config: () => Config) {
+  return defineCommand({
+    meta: { name: "solvency", description: "Prove the sum of all balances: cairn solvency root|prove|verify" },
+    args: {
+      action: {
+        type: "positional",
+        description: "root, prove or verify",
+        required: true,
+        valueHint: "root|prove|verify",
+      },
+      subject: {
+        type: "positional",
+        description: "prove: address of the account; verify: file of a proof or a root",
+        required: false,
+        valueHint: "file",
+      },
+      root: { type: "string", description: "prove: file that 'cairn solvency root' wrote", valueHint: "file" },
+      wallet: { type: "string", description: "root: key file; default: WALLET_FILE", valueHint: "file" },
+      publish: { type: "boolean", description: "root: upload it as a data item" },
+      to: {
+        type: "string",
+        description: "URL of the upload service; default: this machine, UPLOAD_PORT",
+        valueHint: "url",
+      },
+      output: { type: "string", alias: "o", description: "File; default: standard output", valueHint: "file" },
+      signer: { type: "string", description: "verify: expected address of the wallet", valueHint: "address" },
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const { runSolvency } = await import("./solvency.ts");
+      const { readServiceUrl } = await import("./service-client.ts");
+      const { action, subject, root, wallet, output, signer } = args;
+      const settings = config();
+      const to = readServiceUrl(args.to ?? localUrl(settings.UPLOAD_PORT));
+      const publishTo = args.publish === true ? to : undefined;
+      const given = { action, subject, root, wallet, output, signer, publishTo };
+      return await runSolvency(settings, { ...given, json: args.json === true, now: Date.now() });
+    },
+  });
+}

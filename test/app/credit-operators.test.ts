@@ -3,6 +3,8 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { dataFolderAt } from "../../src/app/data-folder.ts";
 import { storedAdminKey } from "../../src/app/keys.ts";
 import { runCairn } from "../cli/command.ts";
@@ -145,6 +147,41 @@ describe("cairn promo", () => {
     ["no day", ["add", "X", "--factor", "0.5", "--ends", "soon", "--reason", "x"], "a day such as"],
   ] as const)("%s ends with a sentence", async (_, words, text) => {
     const run = await cairn("promo", ...words);
+    expect([run.code, run.out]).toEqual([2, ""]);
+    expect(run.err).toContain(text);
+  });
+});
+
+describe("cairn solvency", () => {
+  test("signs a root, publishes it, proves an account, and rejects a changed proof and another signer", async () => {
+    const [root, proof] = ["root.json", "proof.json"].map((name) => join(program.folder, name));
+    const wallet = join(program.folder, "devnet", "wallet-rsa.json");
+    const words = ["solvency", "root", "--wallet", wallet, "--publish", "--to", program.line.upload, "-o", root ?? ""];
+    const made = await cairn(...words);
+    expect([made.code, made.out]).toEqual([0, ""]);
+    const { id, winc, accounts, item } = JSON.parse(readFileSync(root ?? "", "utf8"));
+    const published = await fetch(`${program.line.gateway}/raw/${id}`);
+    expect(await published.json()).toMatchObject({ winc, accounts });
+    // The root is of some minutes ago: this program had no account then.
+    expect([winc, accounts]).toEqual(["0", 0]);
+    const none = await cairn("solvency", "prove", ada, "--root", root ?? "");
+    expect([none.code, none.err]).toEqual([1, expect.stringContaining("had no credits at")]);
+    const { address } = JSON.parse((await cairn("balance", "--json", "--to", program.line.payment)).out);
+    const valid = await cairn("solvency", "verify", root ?? "", "--signer", address, "--json");
+    expect(JSON.parse(valid.out)).toMatchObject({ valid: true, id, signer: address });
+    const other = await cairn("solvency", "verify", root ?? "", "--signer", ada);
+    expect([other.code, other.out]).toEqual([1, expect.stringContaining("signed by another wallet")]);
+    writeFileSync(proof ?? "", JSON.stringify({ item, path: [], account: `user:${ada}`, winc: "1", index: 0 }));
+    const changed = await cairn("solvency", "verify", proof ?? "");
+    expect([changed.code, changed.out]).toEqual([1, expect.stringContaining("malformed")]);
+  }, 60_000);
+
+  test.each([
+    ["another action", ["make"], "root, prove or verify"],
+    ["no root", ["prove", ada], "--root is missing"],
+    ["no file", ["verify", "missing.json"], "cannot be read"],
+  ] as const)("%s ends with a sentence", async (_, words, text) => {
+    const run = await cairn("solvency", ...words);
     expect([run.code, run.out]).toEqual([2, ""]);
     expect(run.err).toContain(text);
   });

@@ -26,7 +26,7 @@ beforeAll(async () => {
 /** Words typed so far, the last one incomplete, and its completions. */
 const completions: readonly (readonly [words: readonly string[], completed: readonly string[]])[] = [
   [["statu"], ["status"]],
-  [["s"], ["serve", "status", "snapshot", "sql", "statement"]],
+  [["s"], ["serve", "status", "snapshot", "sql", "statement", "solvency"]],
   [["none"], []],
   [["dev", "--e"], ["--ephemeral"]],
   [["upload", "--follow"], ["--follow-links"]],

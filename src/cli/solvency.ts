@@ -1,0 +1,179 @@
+/**
+ * `cairn solvency`: the signed root of all balances, proofs of inclusion, and their verification.
+ *
+ * `root` and `prove` read the ledger, also beside the program that uses it; `verify` needs only the proof.
+ * @module
+ */
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { exitCodes, misuse } from "../app/complaints.ts";
+import { dataFolderAt, existingDataFolder } from "../app/data-folder.ts";
+import { storedKey } from "../app/keys.ts";
+import type { Config } from "../config/settings.ts";
+import { Failure } from "../failures.ts";
+import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
+import { invalidValue, jsonText } from "../lib/printable.ts";
+import { readAddress } from "../payment/addresses.ts";
+import {
+  proveInclusion,
+  readLeaves,
+  rootRecord,
+  rootTags,
+  type SolvencyVerdict,
+  solvencyRoot,
+  verifySolvency,
+  writeRoot,
+} from "../payment/operator/solvency.ts";
+import { isSameNode, type SolvencyLeaf } from "../payment/operator/solvency-tree.ts";
+import { openLedger } from "../store/ledger/open-ledger.ts";
+import { momentText, signedWincText } from "./operator-client.ts";
+import { objectIn, openServiceClient, printRetry } from "./service-client.ts";
+import { type PageRow, rowsText } from "./terminal.ts";
+import { signBytes } from "./upload/local-item.ts";
+import { readSigningWallet } from "./wallet-file.ts";
+
+export type SolvencyOptions = Readonly<{
+  /** `root`, `prove` or `verify`. */
+  action: string;
+  /** `prove`: an address. `verify`: a file with a root or a proof. */
+  subject: string | undefined;
+  /** `prove`: the file of the root. */
+  root: string | undefined;
+  wallet: string | undefined;
+  /** `root`: URL of the upload service that publishes it; undefined: it is only signed. */
+  publishTo: string | undefined;
+  output: string | undefined;
+  /** `verify`: expected address of the signing wallet. */
+  signer: string | undefined;
+  json: boolean;
+  /** Unix milliseconds. */
+  now: number;
+}>;
+
+/** A transfer may be written some seconds after its id was made; older balances no longer change. Milliseconds. */
+const settledMs = 5 * 60_000;
+
+/** A file of a root or a proof. Bytes. */
+const recordBytesMax = 2 ** 20;
+
+const publishMsMax = 120_000;
+
+/** Runs the action. @returns The exit code. @throws Misuse. */
+export async function runSolvency(config: Config, options: SolvencyOptions): Promise<number> {
+  switch (options.action) {
+    case "root":
+      return await makeRoot(config, options);
+    case "prove":
+      return await prove(config, options);
+    case "verify":
+      return verify(options);
+    default:
+      throw misuse(invalidValue("<action>", options.action, "root, prove or verify"));
+  }
+}
+
+async function makeRoot(config: Config, options: SolvencyOptions): Promise<number> {
+  const { signer } = readSigningWallet(options.wallet ?? config.WALLET_FILE, config.DATA_DIR);
+  const at = options.now - settledMs;
+  const root = solvencyRoot(at, await leavesAt(config, at));
+  const item = signBytes(writeRoot(root), rootTags, signer);
+  const record = rootRecord(root, item.id, item.bytes);
+  if (options.publishTo !== undefined) await publish(options.publishTo, item.bytes);
+  writeRecord(record, options.output);
+  return exitCodes.done;
+}
+
+async function publish(url: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+  const client = openServiceClient({ url, onRetry: printRetry });
+  try {
+    const headers = { "content-type": "application/octet-stream" };
+    objectIn(await client.post("/tx", bytes, headers, AbortSignal.timeout(publishMsMax)), url);
+  } finally {
+    client.close();
+  }
+}
+
+async function prove(config: Config, { subject, root: file, output }: SolvencyOptions): Promise<number> {
+  const address = subject === undefined ? undefined : readAddress(subject)?.address;
+  if (address === undefined) throw misuse(invalidValue("<subject>", subject ?? "", "the address of an account"));
+  if (file === undefined) throw misuse("--root is missing: the file that 'cairn solvency root' wrote");
+  const record = readRecord(file);
+  const verdict = verifySolvency(record);
+  if (verdict.fault !== undefined) throw misuse(`${file}: ${verdict.fault}`);
+  const { at, root } = verdict.root;
+  const leaves = await leavesAt(config, at);
+  if (!isSameNode(solvencyRoot(at, leaves).root, root))
+    throw failed(`the ledger of ${config.DATA_DIR} does not have this root: it is another ledger's`);
+  const proof = proveInclusion(leaves, address, String(record["item"]));
+  if (proof === undefined) throw failed(`${address} had no credits at ${momentText(at)}`);
+  writeRecord(proof, output);
+  return exitCodes.done;
+}
+
+function verify({ subject: file, signer, json }: SolvencyOptions): number {
+  if (file === undefined) throw misuse("missing argument <subject>: the file of a proof or a root");
+  const verdict = signedBy(verifySolvency(readRecord(file)), signer);
+  if (verdict.fault !== undefined) {
+    const { fault } = verdict;
+    process.stdout.write(json ? `${jsonText({ valid: false, fault })}\n` : rowsText([["failed", fault]], 10));
+    return exitCodes.failed;
+  }
+  const { root, included } = verdict;
+  const { at, accounts, id } = root;
+  const sum = root.root.winc;
+  const proven = included && { account: included.account, balance: included.winc.toString() };
+  const record = { valid: true, id, signer: root.signer, at, accounts, winc: sum.toString(), ...(proven ?? {}) };
+  const rows: PageRow[] = [
+    ["valid", included === undefined ? "the signature of the root" : "the signature of the root, and the proof"],
+    ["root", `${id}, signed by ${root.signer}${signer === undefined ? " (not compared: --signer)" : ""}`],
+    ["owed", `${signedWincText(sum)} to ${accounts} accounts at ${momentText(at)}`],
+    ...(included === undefined
+      ? []
+      : [["included", `${signedWincText(included.winc)} of ${included.account}`] as const]),
+  ];
+  process.stdout.write(json ? `${jsonText(record)}\n` : rowsText(rows, 10));
+  return exitCodes.done;
+}
+
+/** @param signer - The expected address; undefined: any. */
+function signedBy(verdict: SolvencyVerdict, signer: string | undefined): SolvencyVerdict {
+  if (verdict.fault !== undefined || signer === undefined || signer === verdict.root.signer) return verdict;
+  return { fault: "the root is signed by another wallet" };
+}
+
+async function leavesAt(config: Config, at: number): Promise<SolvencyLeaf[]> {
+  const url = config.LEDGER_URL;
+  const { ledger: path, keys } = (url === undefined ? existingDataFolder : dataFolderAt)(config.DATA_DIR);
+  if (url === undefined && !existsSync(path)) throw misuse(`there is no ledger in ${config.DATA_DIR}`);
+  const ledger = await openLedger({ url, path });
+  try {
+    const secret = storedKey(keys, "solvency-salts");
+    return await ledger.read((tx) => readLeaves(tx, at, secret));
+  } finally {
+    await ledger.close();
+  }
+}
+
+function readRecord(file: string): JsonObject {
+  const size = statSync(file, { throwIfNoEntry: false })?.size;
+  if (size === undefined || size > recordBytesMax) throw misuse(`${file} cannot be read, or is too large for a proof`);
+  const value = readJson(readFileSync(file, "utf8"));
+  if (!isJsonObject(value)) throw misuse(`${file} is not a proof: expected a JSON object`);
+  return value;
+}
+
+function writeRecord(record: JsonObject, output: string | undefined): void {
+  const text = `${jsonText(record)}\n`;
+  if (output === undefined) {
+    process.stdout.write(text);
+    return;
+  }
+  try {
+    writeFileSync(output, text);
+  } catch (error) {
+    throw new Failure("source_failed", { reason: `${output} cannot be written: ${String(error)}` }, error);
+  }
+}
+
+function failed(reason: string): Failure {
+  return new Failure("source_failed", { reason });
+}
