@@ -409,7 +409,8 @@ function servicesOf(config: Config, services: readonly ServicePlace[]): Readonly
  * content could use a wallet that is connected to the page.
  */
 function hasUploadPage({ config, wallet }: GatewayParts): boolean {
-  return config.UPLOAD_PAGE && config.MOUNT_SERVICES && config.CONTENT_ISOLATION !== "off" && wallet !== undefined;
+  const isUploading = wallet !== undefined && config.SERVICES.includes("upload");
+  return config.UPLOAD_PAGE && config.MOUNT_SERVICES && config.CONTENT_ISOLATION !== "off" && isUploading;
 }
 
 function mountsOf(config: Config, services: readonly ServicePlace[]): AnyElysia[] {

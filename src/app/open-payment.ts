@@ -83,7 +83,8 @@ type PaymentParts = Readonly<{
 }>;
 
 export type OpenPayment = Readonly<{
-  service: Service;
+  /** Undefined: SERVICES leaves it out, and only uploads and paid reading use the credits. */
+  service: Service | undefined;
   credits: Credits;
   prices: Prices;
   /** Whether the price of storage is known and recent. */
@@ -99,42 +100,57 @@ export type OpenPayment = Readonly<{
 /** Time between two searches for expired reservations, far below their lifetime. Milliseconds. */
 const expiryEveryMs = 30_000;
 
-/** Opens the service; `closers` close it. */
+/** Opens credits, prices and x402, and the service if SERVICES has it; `closers` close them. */
 export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
-  const { config, folder, log, closers } = app;
-  const { ledger, reader, nodes, metrics, gatewayUrl, publicUrl, wallet, sandbox, damage } = parts;
+  const { config, log, closers } = app;
+  const { ledger, nodes, metrics, sandbox } = parts;
   const makeId = createTransferIds(systemClock, systemRandom);
   const credits = createCredits({ database: ledger, clock: systemClock, makeId });
   closers.add("expiry", openExpiry({ credits, everyMs: expiryEveryMs, log }).close);
+  const priced = openPrices(app, { nodes, ledger, feedUrl: sandbox?.feedUrl, metrics });
+  const { prices, rules, isNetworkPriceKnown } = priced;
+  const x402 = openX402(app, { ledger, makeId, prices, rules });
+  const sales = config.SERVICES.includes("payment")
+    ? openSales(app, parts, { credits, makeId, priced, x402 })
+    : undefined;
+  const accounts = createOperatorAccounts({ ledger, clock: systemClock, makeId });
+  return {
+    ...{ credits, prices, isNetworkPriceKnown },
+    service: sales?.service,
+    addresses: sales?.addresses ?? new Map(),
+    x402: x402.x402,
+    operatorEndpoints: [
+      ...createAccountEndpoints(accounts),
+      ...createPaymentEndpoints({ ledger, refund: sales?.refund }),
+      ...createPromoEndpoints(createOperatorPromos({ ledger, rules: rules.promos, clock: systemClock })),
+    ],
+  };
+}
+
+type SalesParts = Readonly<{
+  credits: Credits;
+  makeId: MakeId;
+  priced: OpenPrices;
+  x402: ReturnType<typeof openX402>;
+}>;
+
+/** Opens cards, payments in tokens, and the routes. */
+function openSales(app: AppContext, parts: PaymentParts, { credits, makeId, priced, x402 }: SalesParts) {
+  const { config, folder } = app;
+  const { ledger, reader, nodes, metrics, gatewayUrl, publicUrl, wallet, sandbox, damage } = parts;
+  const { prices, rules, promos } = priced;
   const tokens = createWalletTokens(tokenSecret(config, folder), systemClock);
   const access = createWalletAccess({ database: ledger, tokens, clock: systemClock });
-  const {
-    prices,
-    rules,
-    promos,
-    isNetworkPriceKnown,
-    check: priceCheck,
-  } = openPrices(app, {
-    nodes,
-    ledger,
-    feedUrl: sandbox?.feedUrl,
-    metrics,
-  });
   const promoGuard = createPromoGuard(systemClock, randomSeed());
   const reportGuard = createReportGuard(systemClock, randomSeed());
   const cards = openCards(app, {
-    ledger,
-    makeId,
-    prices,
+    ...{ ledger, makeId, prices, promoGuard, publicUrl },
     countPromo: promos.count,
-    promoGuard,
-    publicUrl,
     sandbox: sandbox?.stripe,
   });
   const tokenPayments = openTokens(app, { reader, nodes, metrics, ledger, makeId, prices, rules, wallet });
   const { payments, addresses } = tokenPayments;
-  const { x402, check: x402Check } = openX402(app, { ledger, makeId, prices, rules });
-  const checks = [damage, ledger.faults, priceCheck, cards.check, tokenPayments.check, x402Check];
+  const checks = [damage, ledger.faults, priced.check, cards.check, tokenPayments.check, x402.check];
   const health = createHealth({ clock: systemClock, checks, notes: [], readiness: [] });
   const service: Service = {
     reference: paymentReference,
@@ -152,7 +168,7 @@ export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
       () => createPriceRoutes({ prices, promoGuard }),
       ...cards.routes,
       () => createTokenRoutes({ payments, reportGuard }),
-      () => createX402Routes({ x402, publicUrl }),
+      () => createX402Routes({ x402: x402.x402, publicUrl }),
       () => createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
       () => createApprovalRoutes({ credits }),
       () =>
@@ -163,13 +179,7 @@ export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
         }),
     ],
   };
-  const accounts = createOperatorAccounts({ ledger, clock: systemClock, makeId });
-  const operatorEndpoints = [
-    ...createAccountEndpoints(accounts),
-    ...createPaymentEndpoints({ ledger, refund: cards.refund }),
-    ...createPromoEndpoints(createOperatorPromos({ ledger, rules: rules.promos, clock: systemClock })),
-  ];
-  return { service, credits, prices, isNetworkPriceKnown, addresses, x402, operatorEndpoints };
+  return { service, addresses, refund: cards.refund };
 }
 
 /** The secret of wallet access tokens. It is stored, so that tokens stay valid after a restart. */
@@ -195,6 +205,15 @@ export type OpenPrices = Readonly<{
   check: HealthCheck;
 }>;
 
+/** Without sales only the price of the network is needed. */
+const noFeed: ReturnType<typeof openPriceFeed> = {
+  prices: async (wanted) => {
+    throw new Failure("fiat_oracle_unavailable", { wanted });
+  },
+  ageMs: () => undefined,
+  close: async () => undefined,
+};
+
 const publicFeedUrl = "https://api.coingecko.com/api/v3";
 
 /** Size of a file with ten thousand promo codes. Bytes. */
@@ -213,10 +232,11 @@ export function openPrices(
   const network = openNetworkPrice({ ...source, nodes });
   closers.add("network price", network.close);
   const url = config.PRICE_FEED_URL ?? feedUrl ?? publicFeedUrl;
-  const feed = openPriceFeed({ ...source, url, pairs: feedPairsOf(rules) });
+  const isFeedUsed = config.SERVICES.includes("payment") || config.X402_PAY_TO !== undefined;
+  const feed = isFeedUsed ? openPriceFeed({ ...source, url, pairs: feedPairsOf(rules) }) : noFeed;
   closers.add("price feed", feed.close);
 
-  const ages = { "The network's price": network.ageMs, "The price feed": feed.ageMs };
+  const ages = { "The network's price": network.ageMs, ...(isFeedUsed ? { "The price feed": feed.ageMs } : {}) };
   metrics.gaugesOf({
     name: "payment_price_age_seconds",
     help: "Seconds since the oldest price of a source was current; absent before the first price.",

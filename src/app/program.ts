@@ -6,6 +6,7 @@
 import type { Config } from "../config/settings.ts";
 import type { HealthCheck } from "../gateway/health.ts";
 import { createPublicUrl } from "../http/public-url.ts";
+import type { Service } from "../http/service-app.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -14,10 +15,12 @@ import { createLedgerMonitor } from "../payment/ledger-stats.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { openLedger } from "../store/ledger/open-ledger.ts";
 import { storedStoreName } from "../store/uploads/item-files.ts";
+import { storedBytes } from "../upload/upload-rows.ts";
 import { type AppContext, openBase } from "./base.ts";
 import { openPaidReading } from "./crypto-payments.ts";
 import { watchDamage } from "./databases.ts";
 import type { UploadWallet } from "./keys.ts";
+import type { ServicePlace } from "./listeners.ts";
 import { recordLog } from "./monitoring.ts";
 import { type ListenerName, type OpenGateway, openGateway } from "./open-gateway.ts";
 import { openPayment } from "./open-payment.ts";
@@ -64,7 +67,7 @@ export type ProgramParts = AppContext &
     /** Reasons why the start is not complete, although the gateway is open. */
     starting?: HealthCheck;
     /** Under `dev`: replaces Stripe and the price feed. */
-    sandbox?: OpenSandbox;
+    sandbox?: OpenSandbox | undefined;
     /** Under `dev`: key of a funded wallet, for the page for uploads. */
     testWallet?: JsonObject | undefined;
   }>;
@@ -88,32 +91,28 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
   const publicUrl = (name: ListenerName, setting: string | undefined) =>
     createPublicUrl({ setting, port: () => ports.of(name), ownHosts: [config.HOST, ...rootHosts] });
   const gatewayUrl = publicUrl("gateway", config.GATEWAY_PUBLIC_URL);
-  const payment = openPayment(app, {
-    ledger,
-    reader,
-    nodes,
-    metrics,
-    gatewayUrl,
-    publicUrl: publicUrl("payment", config.PAYMENT_PUBLIC_URL),
-    wallet,
-    sandbox,
-    damage,
-  });
-  const upload = await openUpload(app, {
-    ledger,
-    storeName,
-    reader,
-    index,
-    nodes,
-    content,
-    blockList,
-    metrics,
-    payment,
-    wallet,
-    gatewayUrl,
-    publicUrl: publicUrl("upload", config.UPLOAD_PUBLIC_URL),
-  });
-  const reading = await openPaidReading(app, { ledger, x402: payment.x402 });
+  const isOn = (name: ListenerName) => config.SERVICES.includes(name);
+  const isPriced = isOn("payment") || isOn("upload") || config.X402_PAY_TO !== undefined;
+  const payment = isPriced
+    ? openPayment(app, {
+        ...{ ledger, reader, nodes, metrics, gatewayUrl, wallet, sandbox, damage },
+        publicUrl: publicUrl("payment", config.PAYMENT_PUBLIC_URL),
+      })
+    : undefined;
+  const uploadUrl = publicUrl("upload", config.UPLOAD_PUBLIC_URL);
+  const upload =
+    payment !== undefined && isOn("upload")
+      ? await openUpload(app, {
+          ...{ ledger, storeName, reader, index, nodes, content, blockList, metrics, payment, wallet, gatewayUrl },
+          publicUrl: uploadUrl,
+        })
+      : undefined;
+  if (upload === undefined) await noteWaitingUploads(ledger, storeName, log);
+  const reading = await openPaidReading(app, { ledger, x402: payment?.x402 });
+  const places: readonly (Omit<ServicePlace, "service"> & Readonly<{ service: Service | undefined }>)[] = [
+    { name: "upload", service: upload?.service, port: config.UPLOAD_PORT, bodyBytesMax: uploadBodyBytesMax },
+    { name: "payment", service: payment?.service, port: config.PAYMENT_PORT, bodyBytesMax: paymentBodyBytesMax },
+  ];
   const gateway = openGateway(
     {
       ...app,
@@ -122,22 +121,25 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
       ...{ starting, wallet, testWallet, damage },
       monitored: {
         ledger: createLedgerMonitor(metrics, ledger, systemClock),
-        uploads: upload.monitored,
+        uploads: upload?.monitored,
         lines: recorded.lines,
       },
-      operatorEndpoints: payment.operatorEndpoints,
+      operatorEndpoints: payment?.operatorEndpoints ?? [],
       paid: reading && { reading, publicUrl: gatewayUrl },
       onListening: ports.note,
     },
     base,
-    [
-      { name: "upload", service: upload.service, port: config.UPLOAD_PORT, bodyBytesMax: uploadBodyBytesMax },
-      { name: "payment", service: payment.service, port: config.PAYMENT_PORT, bodyBytesMax: paymentBodyBytesMax },
-    ],
+    places.flatMap(({ service, ...place }) => (service === undefined ? [] : [{ ...place, service }])),
   );
-  upload.start(gateway.wantBundle);
+  upload?.start(gateway.wantBundle);
   sandbox?.reportTo(gateway.serviceUrls.get("payment") ?? "");
   return { ...gateway, ledger };
+}
+
+/** Accepted items are posted by the upload service only. */
+async function noteWaitingUploads(ledger: LedgerDatabase, storeName: string, log: Log): Promise<void> {
+  const bytes = await ledger.read((tx) => storedBytes(tx, storeName));
+  if (bytes > 0) log.warn("accepted uploads are not posted to the chain while SERVICES leaves out upload", { bytes });
 }
 
 /** Ports of the listeners. Port 0 of a setting is replaced by the picked port when the listener is open. */

@@ -25,7 +25,7 @@ export type DevRecord = Readonly<{
   gateway: string;
   payment?: string;
   upload?: string;
-  sandbox: string;
+  sandbox?: string;
   node: string;
   /** Undefined when the gateway's own listener serves the admin API. */
   adminUrl: string | undefined;
@@ -56,7 +56,7 @@ export function devPage(record: DevRecord, commands: DevCommands): string {
     ["gateway", gateway],
     ...(payment === undefined ? [] : [["payment", payment] as const]),
     ...(upload === undefined ? [] : [["upload", upload] as const]),
-    ["sandbox", `${sandbox}  (simulates Stripe and its cards)`],
+    ...(sandbox === undefined ? [] : [["sandbox", `${sandbox}  (simulates Stripe and its cards)`] as const]),
     ["chain", `${node}  (mine: POST ${node}/mine)`],
     ...(adminUrl === undefined ? [] : [["admin", adminUrl] as const]),
     ...(console === undefined ? [] : [["console", console] as const]),
@@ -65,7 +65,7 @@ export function devPage(record: DevRecord, commands: DevCommands): string {
   ];
   const lines = rows.map(([name, value]) => `  ${name.padEnd(13)} ${value}`);
   const open = sample === undefined ? "" : `\n  Open ${gateway}/${sample.manifest}/\n`;
-  const tries = triesOf(gateway, sample, commands).map((line) => `    ${line}\n`);
+  const tries = triesOf(record, commands).map((line) => `    ${line}\n`);
   return `\n${lines.join("\n")}\n${open}\n  Try, in another terminal:\n${tries.join("")}\n`;
 }
 
@@ -104,13 +104,15 @@ function walletRows({ type, address, file, balance, account, credits }: FundedWa
   ];
 }
 
-function triesOf(gateway: string, sample: Sample | undefined, commands: DevCommands): readonly string[] {
-  return [
-    ...(sample === undefined ? [] : sampleTries(gateway, sample)),
+function triesOf({ gateway, payment, upload, sample }: DevRecord, commands: DevCommands): readonly string[] {
+  const uploads = [
     "mkdir -p site && echo '<h1>Hello</h1>' > site/index.html",
     `${commands.upload}  # then open what it prints`,
-    `${commands.topUp}  # card 4242 4242 4242 4242`,
-    commands.balance,
+  ];
+  return [
+    ...(sample === undefined ? [] : sampleTries(gateway, sample)),
+    ...(upload === undefined ? [] : uploads),
+    ...(payment === undefined ? [] : [`${commands.topUp}  # card 4242 4242 4242 4242`, commands.balance]),
   ];
 }
 

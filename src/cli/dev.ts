@@ -95,7 +95,7 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
     closers,
     makeRsaKey: options.makeRsaKey,
   });
-  const sandbox = openSandbox({ config, folder, log, closers });
+  const sandbox = config.SERVICES.includes("payment") ? openSandbox({ config, folder, log, closers }) : undefined;
   const wallet = fundWallet(await readWallet(), chain.devnet);
   let isReady = false;
   const gateway = await openProgram({
@@ -120,7 +120,7 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
   const record = {
     gateway: localName(gateway.url),
     ...services,
-    sandbox: localName(sandbox.url),
+    ...(sandbox === undefined ? {} : { sandbox: localName(sandbox.url) }),
     node: localName(chain.url),
     wallets,
     sample,

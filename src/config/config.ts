@@ -105,6 +105,8 @@ function mismatches(config: Config): string[] {
     faults.push("TLS_CERT_FILE and TLS_KEY_FILE must be set together");
   if (config.METRICS_ON_ADMIN_LISTEN && config.ADMIN_LISTEN === undefined)
     faults.push("METRICS_ON_ADMIN_LISTEN requires ADMIN_LISTEN: otherwise metrics are not served");
+  if (config.SERVICES !== undefined && !config.SERVICES.includes("gateway"))
+    faults.push("SERVICES must include gateway: payment and upload read the chain through it");
   if (config.COLUMNAR_STORE === "clickhouse" && config.CLICKHOUSE_URL === undefined)
     faults.push("COLUMNAR_STORE=clickhouse requires CLICKHOUSE_URL");
   return faults;
@@ -112,7 +114,12 @@ function mismatches(config: Config): string[] {
 
 /** Complaints about listeners on the same port. An invalid port already has its own complaint. */
 function sharedPorts(config: Config, mode: Mode, givenNames: ReadonlyMap<string, string>): string[] {
-  const names = ["GATEWAY_PORT", "PAYMENT_PORT", "UPLOAD_PORT"] as const;
+  const { SERVICES: services = [] } = config;
+  const names = [
+    "GATEWAY_PORT" as const,
+    ...(services.includes("payment") ? ["PAYMENT_PORT" as const] : []),
+    ...(services.includes("upload") ? ["UPLOAD_PORT" as const] : []),
+  ];
   const taken = mode === "dev" ? ([...names, "DEVNET_PORT", "SANDBOX_PORT"] as const) : names;
   return taken.flatMap((name, index) => {
     const before = taken.slice(0, index).find((each) => config[each] === config[name]);

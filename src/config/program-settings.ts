@@ -29,6 +29,14 @@ export const serverSettings = {
     unit: "URL",
     effect: "URL under which readers reach the gateway.",
   }),
+  SERVICES: setting({
+    read: list(choice("gateway", "payment", "upload")),
+    fallback: ["gateway", "payment", "upload"] as const,
+    unit: "names",
+    effect:
+      "Services that run, separated by commas: `gateway`, `payment`, `upload`. One that is left out opens no port " +
+      "and sends no requests. The gateway is always one of them, because the others read the chain through it.",
+  }),
   MOUNT_SERVICES: setting({
     read: flag,
     fallback: true,
