@@ -18,6 +18,7 @@ import { createRoot } from "react-dom/client";
 import { bytesText, durationText } from "../../src/lib/quantity-text.ts";
 import { numberText } from "../page-parts.tsx";
 import { Blocks, BundleLookup, ExportState } from "./content-panels.tsx";
+import { Credits } from "./credit-panels.tsx";
 import { LineChart, type Series } from "./line-chart.tsx";
 import { Actions, type Change, Confirm, type Outcome } from "./operator-actions.tsx";
 import {
@@ -87,6 +88,7 @@ const sections = [
   ["charts", "Charts"],
   ["uploads", "Uploads"],
   ["money", "Money"],
+  ["credits", "Credits"],
   ["sources", "Sources"],
   ["content", "Content"],
   ["actions", "Actions"],
@@ -193,6 +195,12 @@ function Section({ section, status, history, client, changes, onChange }: Sectio
       return <UploadPanel uploads={uploads} onChange={onChange} />;
     case "money":
       return <Money ledger={ledger} uploads={uploads} />;
+    case "credits":
+      return ledger === null ? (
+        <p className="empty">Credits are off.</p>
+      ) : (
+        <Credits key={changes} client={client} onChange={onChange} />
+      );
     case "sources":
       return <Sources sources={sources} />;
     case "content":

@@ -72,15 +72,19 @@ type Field = Readonly<{
   hint?: string;
 }>;
 
-type Values = Readonly<Record<string, string | number | boolean>>;
+/** What was typed into a form, by the names of its fields. */
+export type FormValues = Readonly<Record<string, string | number | boolean>>;
 
-type Action = Readonly<{
+/** A form whose values become a change. */
+export type FormAction = Readonly<{
   title: string;
   text: string;
   method: "POST" | "PUT";
-  path: string;
+  path: string | ((values: FormValues) => string);
+  /** The body; the values themselves unless given. */
+  body?: (values: FormValues) => Readonly<Record<string, unknown>>;
   fields: readonly Field[];
-  question: (values: Values) => string;
+  question: (values: FormValues) => string;
   verb: string;
 }>;
 
@@ -92,9 +96,9 @@ const heights = (isRequired: boolean) =>
     { name: "startHeight", label: "First height", type: "count", isRequired },
     { name: "endHeight", label: "Last height", type: "count", isRequired },
   ] as const;
-const span = ({ startHeight = 0, endHeight = "the tip" }: Values) => `heights ${startHeight} to ${endHeight}`;
+const span = ({ startHeight = 0, endHeight = "the tip" }: FormValues) => `heights ${startHeight} to ${endHeight}`;
 
-const actions: readonly Action[] = [
+const actions: readonly FormAction[] = [
   {
     title: "Queue a transaction",
     text: "It is located and indexed before all others.",
@@ -189,13 +193,14 @@ export function Actions({ onChange }: Readonly<{ onChange: (change: Change) => v
   );
 }
 
-function ActionForm({ action, onChange }: Readonly<{ action: Action; onChange: (change: Change) => void }>) {
+export function ActionForm({ action, onChange }: Readonly<{ action: FormAction; onChange: (change: Change) => void }>) {
   const prefix = useId();
-  const { title, text, method, path, fields, question, verb } = action;
+  const { title, text, method, path, body, fields, question, verb } = action;
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const values = valuesOf(event.currentTarget, fields);
-    onChange({ method, path, body: values, question: question(values), verb });
+    const at = typeof path === "string" ? path : path(values);
+    onChange({ method, path: at, body: body?.(values) ?? values, question: question(values), verb });
   };
   return (
     <form className="card" onSubmit={submit} aria-labelledby={prefix}>
@@ -234,7 +239,7 @@ function FieldInput({ field, inputId }: Readonly<{ field: Field; inputId: string
   );
 }
 
-function valuesOf(form: HTMLFormElement, fields: readonly Field[]): Values {
+function valuesOf(form: HTMLFormElement, fields: readonly Field[]): FormValues {
   const data = new FormData(form);
   const values: Record<string, string | number | boolean> = {};
   for (const { name, type } of fields) {

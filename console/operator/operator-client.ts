@@ -140,15 +140,17 @@ export function useRecord<Value>(client: OperatorClient, path: string, everyMs?:
   );
 }
 
-/** The words of a body: a JSON text, or a record with `message` or `error`. */
+/** The words of a body: a JSON text, or a record with `message`, `error` or `effect`. */
 function messageOf(text: string): string {
   if (text === "") return "Done";
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "string") return value;
     if (typeof value !== "object" || value === null) return text;
-    const message: unknown = Reflect.get(value, "message") ?? Reflect.get(value, "error");
-    return typeof message === "string" ? message : text;
+    const message: unknown =
+      Reflect.get(value, "message") ?? Reflect.get(value, "error") ?? Reflect.get(value, "effect");
+    if (typeof message === "string") return message;
+    return Reflect.has(value, "idempotencyKey") ? "Done" : text;
   } catch {
     return text; // not JSON, as from a proxy
   }

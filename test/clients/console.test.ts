@@ -8,6 +8,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { describeWith } from "../support/helpers.ts";
+import { testAddress } from "../support/payment.ts";
 import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
 import { openUploadStack, sendItem, type UploadStack } from "../support/upload-stack.ts";
@@ -17,7 +18,7 @@ import { focusOutline, readabilityOf } from "./page-checks.ts";
 const key = "key-of-this-test";
 /** A folder for pictures of each section; none are taken without it. */
 const pictures = process.env["CONSOLE_PICTURES"];
-const sections = ["Overview", "Charts", "Uploads", "Money", "Sources", "Content", "Actions", "Log"] as const;
+const sections = ["Overview", "Charts", "Uploads", "Money", "Credits", "Sources", "Content", "Actions", "Log"] as const;
 
 describeWith(browserNeed, "the console", () => {
   let stack: UploadStack;
@@ -152,6 +153,60 @@ describeWith(browserNeed, "the console", () => {
     expect(await blocked()).toEqual([]);
     await page.close();
   }, 60_000);
+
+  test("credits are granted and adjusted, a promo code is added and ended, each once and after a question", async () => {
+    const page = await openPage();
+    await signIn(page);
+    await show(page, "Credits");
+    const address = testAddress("console");
+    const move = async (title: string, winc: string, verb: string) => {
+      const form = page.getByRole("form", { name: title });
+      await form.getByLabel("Account").fill(address);
+      await form.getByLabel("Winc").fill(winc);
+      await form.getByLabel("Operator").fill("olga");
+      await form.getByLabel("Reason").fill("a test");
+      await form.getByRole("button").click();
+      return await confirm(page, verb);
+    };
+    const history = async () => {
+      const headers = { authorization: `Bearer ${key}` };
+      const url = `${stack.content}/svc/admin/accounts/${address}`;
+      return (await (await fetch(url, { headers })).json()).history?.map((each: Record<string, unknown>) => [
+        each["winc"],
+        each["note"],
+      ]);
+    };
+    expect(await move("Grant credits", "500", "Grant")).toBe(`Grant 500 winc to ${address}?`);
+    expect(await outcome(page)).toBe("Done");
+    expect(await move("Adjust an account", "-501", "Adjust")).toContain("-501");
+    expect(await outcome(page)).toContain("500 winc: 501 winc cannot be taken");
+    await move("Adjust an account", "-499", "Adjust");
+    expect(await history()).toEqual([
+      ["-499", "olga: a test"],
+      ["500", "olga: a test"],
+    ]);
+    await page.getByRole("region", { name: "Accounts" }).getByText(address).waitFor();
+    await page.getByLabel("History of an account").fill(address);
+    await page.getByRole("button", { name: "Show" }).click();
+    await page.getByRole("region", { name: "History" }).getByText("-499 winc").waitFor();
+    await page.getByText("No payments.").waitFor();
+
+    const form = page.getByRole("form", { name: "Add a promo code" });
+    await form.getByLabel("Code").fill("CONSOLE");
+    await form.getByLabel("Factor of the charge").fill("0.9");
+    await form.getByLabel("Operator").fill("olga");
+    await form.getByLabel("Reason").fill("a test");
+    await form.getByRole("button").click();
+    expect(await confirm(page, "Add")).toContain("CONSOLE");
+    await page.getByRole("button", { name: "End CONSOLE" }).click();
+    const end = page.getByRole("form", { name: "End the promo code CONSOLE" });
+    await end.getByLabel("Operator").fill("olga");
+    await end.getByLabel("Reason").fill("over");
+    await end.getByRole("button").click();
+    await confirm(page, "End");
+    await page.getByRole("region", { name: "Promo codes" }).getByText("ended").waitFor();
+    await page.close();
+  }, 90_000);
 
   test("what the gateway rejects is shown with its reason", async () => {
     const page = await openPage();
