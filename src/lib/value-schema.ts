@@ -38,6 +38,11 @@ export function stringSchema(rules: TextRules = {}): ValueSchema<string> {
   };
 }
 
+/** Texts without control characters (PostgreSQL stores no U+0000). Lengths are in UTF-16 units, inclusive. */
+export function lineSchema(minLength: number, maxLength: number): ValueSchema<string> {
+  return stringSchema({ pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$", minLength, maxLength });
+}
+
 /** One of several texts. */
 export function enumSchema<Word extends string>(words: readonly Word[]): ValueSchema<Word> {
   return {

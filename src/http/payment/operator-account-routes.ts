@@ -6,7 +6,7 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
-import { digitsSchema, stringSchema } from "../../lib/value-schema.ts";
+import { digitsSchema, lineSchema, stringSchema } from "../../lib/value-schema.ts";
 import { readAddress, type UserAddress } from "../../payment/addresses.ts";
 import { accountsPageMax, type OperatorAccounts } from "../../payment/operator/operator-accounts.ts";
 import { idempotencyKeyPattern } from "../../payment/operator/operator-actions.ts";
@@ -33,15 +33,15 @@ export const nextCursor: Schema = { ...nullableText, description: "Cursor of the
 
 const limitFormat = digitsSchema(1, accountsPageMax);
 export const limitParameter: Parameter = queryParameter("limit", limitFormat, "Rows of the page.", pageDefault);
-const cursorFormat = stringSchema({ minLength: 1, maxLength: 400 });
+const cursorFormat = lineSchema(1, 400);
 export const afterParameter: Parameter = queryParameter("after", cursorFormat, "`next` of the page before.");
 
 const addressParameter = pathParameter("address", { schema: textSchema }, sampleAddress, "Address of the account.");
 
 /** The fields of every action, which its response repeats. */
 export const actionFields = {
-  operator: needed(stringSchema({ minLength: 1, maxLength: 100 }), "malformed_input"),
-  reason: needed(stringSchema({ minLength: 1, maxLength: 1_000 }), "malformed_input"),
+  operator: needed(lineSchema(1, 100), "malformed_input"),
+  reason: needed(lineSchema(1, 1_000), "malformed_input"),
   idempotencyKey: needed(stringSchema({ pattern: idempotencyKeyPattern }), "malformed_input"),
 } as const;
 export const sampleAction = { operator: "ada", reason: "an example", idempotencyKey: "an-example" };

@@ -6,7 +6,7 @@
  */
 import { Failure } from "../../failures.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { stringSchema } from "../../lib/value-schema.ts";
+import { lineSchema } from "../../lib/value-schema.ts";
 import {
   findOperatorPayment,
   listPayments,
@@ -47,7 +47,7 @@ type PaymentEndpointParts = Readonly<{
   refund: RefundPayment | undefined;
 }>;
 
-const idFormat = stringSchema({ minLength: 1, maxLength: 300 });
+const idFormat = lineSchema(1, 300);
 const idParameter = requiredParameter(queryParameter("id", idFormat, "Id of the payment."), "an-example");
 const accountParameter = queryParameter("account", { schema: textSchema }, "Only payments of this account.");
 

@@ -4,7 +4,7 @@
  * @module
  */
 import { writeJson } from "../../lib/json.ts";
-import { anyObjectSchema, refined, stringSchema } from "../../lib/value-schema.ts";
+import { anyObjectSchema, lineSchema, refined } from "../../lib/value-schema.ts";
 import type { OperatorPromos, PromoLine } from "../../payment/operator/operator-promos.ts";
 import { readTime } from "../../store/ledger/ledger-database.ts";
 import { type AdminDescription, type AdminEndpoint, adminFields, get, post } from "../admin-endpoints.ts";
@@ -23,7 +23,7 @@ const ruleFormat = refined(
 );
 
 const addBody = bodyOf({ promo: needed(ruleFormat, "malformed_input"), ...actionFields });
-const codeFormat = stringSchema({ minLength: 1, maxLength: 64 });
+const codeFormat = lineSchema(1, 64);
 const endBody = bodyOf({ code: needed(codeFormat, "malformed_input"), ...actionFields });
 
 const nullableCount: Schema = { ...nullableText, description: "Decimal text; null is unlimited." };
