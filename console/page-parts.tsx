@@ -16,6 +16,14 @@ export function momentText(ms: number): string {
   return isToday ? moment.toLocaleTimeString() : moment.toLocaleString();
 }
 
+const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+/** Bytes in the largest unit that leaves at least 1. */
+export function bytesText(bytes: number): string {
+  const power = Math.min(units.length - 1, bytes < 1 ? 0 : Math.floor(Math.log2(bytes) / 10));
+  return `${numberText(bytes / 1_024 ** power)} ${units[power]}`;
+}
+
 /** Names with their values. */
 export function Values({ values }: Readonly<{ values: readonly (readonly [name: string, value: ReactNode])[] }>) {
   return (

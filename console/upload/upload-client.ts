@@ -1,22 +1,8 @@
 /**
- * Requests of the upload page: prices, credits, uploads with their progress, and the state of an item.
+ * Requests of the upload page: prices, uploads with their progress, and the state of an item.
  * @module
  */
-
-const timeoutMs = 30_000;
-
-/** The URL of a route. @param path - Without a leading slash: a proxy may have put the gateway below a prefix. */
-export function routeUrl(path: string): URL {
-  return new URL(`../${path}`, document.baseURI);
-}
-
-/** Fetches a route. Rejects when there is no response in time. */
-export async function fetchRoute(path: string, signal: AbortSignal): Promise<Response> {
-  return await fetch(routeUrl(path), {
-    credentials: "omit",
-    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-  });
-}
+import { fetchRoute, objectOf, routeUrl } from "../route-client.ts";
 
 /** What the page needs of the service's information. Bytes. */
 export type UploadLimits = Readonly<{ freeBytesMax: number; itemBytesMax: number }>;
@@ -33,15 +19,6 @@ export async function readPrice(bytes: number, signal: AbortSignal): Promise<big
   const text = await response.text();
   if (!response.ok || !/^\d+$/.test(text)) throw new Error("The price is not known now. Try again in a minute.");
   return BigInt(text);
-}
-
-/** The credits of an address, winc; undefined if the payment service is elsewhere. */
-export async function readCredits(address: string, signal: AbortSignal): Promise<bigint | undefined> {
-  const response = await fetchRoute(`payment/v1/account/balance?address=${encodeURIComponent(address)}`, signal);
-  if (response.status === 404) return (await response.text()).includes("User") ? 0n : undefined;
-  if (!response.ok) throw new Error(`The credits cannot be read: status ${response.status}.`);
-  const { winc } = await response.json();
-  return BigInt(winc);
 }
 
 /** The receipt of an upload; its fields are those of the upload service. */
@@ -85,16 +62,6 @@ async function readObject(path: string, signal: AbortSignal): Promise<Readonly<R
   const text = await response.text();
   if (!response.ok) throw new Error(reasonOf(response.status, text));
   return objectOf(text);
-}
-
-function objectOf(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? { ...value } : {};
-  } catch {
-    // A response that is not JSON has no fields; its status says what happened.
-    return {};
-  }
 }
 
 function reasonOf(status: number, text: string): string {

@@ -5,7 +5,7 @@
 import { type ChosenFile, manifestOf, tagsOf } from "./chosen-files.ts";
 import type { Tag } from "./data-item.ts";
 import { type Receipt, sendItem } from "./upload-client.ts";
-import type { PageWallet } from "./wallets.ts";
+import type { UploadWallet } from "./upload-wallets.ts";
 
 /** A payload that becomes an item. */
 type PlannedItem = Readonly<{ path: string; size: number; tags: readonly Tag[] }>;
@@ -43,7 +43,7 @@ export function planOf(files: readonly ChosenFile[]): UploadPlan {
 /** Signs and sends one item after another. Rejects with the first fault; what was sent stays stored. */
 export async function runUpload(
   { files }: UploadPlan,
-  wallet: PageWallet,
+  wallet: UploadWallet,
   onProgress: (sent: number) => void,
   signal: AbortSignal,
 ): Promise<UploadResult> {

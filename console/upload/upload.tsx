@@ -5,13 +5,15 @@
  */
 import { StrictMode, useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
-import { numberText, Table, Values } from "../page-parts.tsx";
+import { bytesText, numberText, Table, Values } from "../page-parts.tsx";
+import { readCredits, routeUrl } from "../route-client.ts";
 import { useReading } from "../use-reading.ts";
+import { WalletChoice } from "../wallet-choice.tsx";
 import { type ChosenFile, filesMax, filesOfDrop, filesOfInput } from "./chosen-files.ts";
 import { itemSize } from "./data-item.ts";
-import { readCredits, readLimits, readPrice, readState, routeUrl } from "./upload-client.ts";
+import { readLimits, readPrice, readState } from "./upload-client.ts";
 import { planOf, runUpload, type UploadPlan, type UploadResult } from "./upload-run.ts";
-import { connectInjectedWallet, findTestWallet, hasInjectedWallet, type PageWallet } from "./wallets.ts";
+import { connectUploadWallet, findUploadTestWallet, type UploadWallet } from "./upload-wallets.ts";
 
 function UploadPage() {
   const [files, setFiles] = useState<readonly ChosenFile[]>([]);
@@ -85,7 +87,7 @@ type OrderProps = Readonly<{ files: readonly ChosenFile[]; onDone: (result: Uplo
 
 /** The files, their price, the wallet, and the button that sends them. */
 function Order({ files, onDone }: OrderProps) {
-  const [wallet, setWallet] = useState<PageWallet>();
+  const [wallet, setWallet] = useState<UploadWallet>();
   const plan = useMemo(() => planOf(files), [files]);
   const readCost = useCallback((signal: AbortSignal) => readPlanCost(plan, signal), [plan]);
   const cost = useReading(readCost);
@@ -103,7 +105,17 @@ function Order({ files, onDone }: OrderProps) {
       </p>
       <FileTable files={files} />
       {wallet === undefined ? (
-        <WalletChoice onWallet={setWallet} />
+        <WalletChoice
+          heading="Sign with"
+          findTest={findUploadTestWallet}
+          connect={connectUploadWallet}
+          onWallet={setWallet}
+          otherwise={
+            <>
+              use the command line: <code>cairn upload</code>
+            </>
+          }
+        />
       ) : (
         <Sending
           wallet={wallet}
@@ -152,43 +164,23 @@ function FileTable({ files }: Readonly<{ files: readonly ChosenFile[] }>) {
   );
 }
 
-function WalletChoice({ onWallet }: Readonly<{ onWallet: (wallet: PageWallet) => void }>) {
-  const [fault, setFault] = useState("");
-  const test = useReading(findTestWallet);
-  const connect = () => {
-    connectInjectedWallet().then(onWallet, (error) => setFault(`The wallet was not connected: ${error.message}`));
-  };
-  const { value: testWallet } = test;
+const accountUrl = "account#buy";
+
+/** Whether the head of the page links the page of the account. */
+function hasAccountPage(): boolean {
+  return document.querySelector('nav a[href="account"]') !== null;
+}
+
+function BuyCommand() {
   return (
-    <section aria-label="Wallet">
-      <h2>Sign with</h2>
-      <div className="buttons">
-        {testWallet !== undefined && (
-          <button type="button" className="strong" onClick={() => onWallet(testWallet)}>
-            Test wallet
-          </button>
-        )}
-        {hasInjectedWallet() && (
-          <button type="button" className={testWallet === undefined ? "strong" : ""} onClick={connect}>
-            Browser wallet
-          </button>
-        )}
-      </div>
-      {!hasInjectedWallet() && testWallet === undefined && (
-        <p>
-          This browser has no Arweave wallet. Install one as an extension and open this page again, or use the command
-          line: <code>cairn upload</code>.
-        </p>
-      )}
-      <p className="fault" role="alert">
-        {fault || test.error?.message}
-      </p>
-    </section>
+    <>
+      Buy some with <code>cairn topup</code>
+    </>
   );
 }
 
 type SendingProps = Readonly<{
-  wallet: PageWallet;
+  wallet: UploadWallet;
   plan: UploadPlan;
   /** Undefined while the price is not known. */
   winc: bigint | undefined;
@@ -223,7 +215,8 @@ function Sending({ wallet, plan, winc, onDone }: SendingProps) {
       />
       {isShort && (
         <p className="fault" role="alert">
-          There are not enough credits. Buy some with <code>cairn topup</code>, then upload again.
+          There are not enough credits. {hasAccountPage() ? <a href={accountUrl}>Buy some</a> : <BuyCommand />}, then
+          upload again.
         </p>
       )}
       {sent === undefined ? (
@@ -298,13 +291,6 @@ const stateTexts: Readonly<Record<string, string>> = {
   "FINALIZED permanent": "Permanent",
   "FAILED failed": "Failed",
 };
-
-const units = ["B", "KiB", "MiB", "GiB"] as const;
-
-function bytesText(bytes: number): string {
-  const power = Math.min(units.length - 1, bytes < 1 ? 0 : Math.floor(Math.log2(bytes) / 10));
-  return `${numberText(bytes / 1_024 ** power)} ${units[power]}`;
-}
 
 const wincPerAr = 1e12;
 

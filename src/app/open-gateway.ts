@@ -18,6 +18,7 @@ import { createChunkKeeper, createDataKeeper } from "../gateway/posted-data.ts";
 import type { AdminEndpoint } from "../http/admin-endpoints.ts";
 import type { Monitored } from "../http/gateway/admin-routes.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
+import type { WalletPage } from "../http/gateway/script-pages.ts";
 import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
 import { graphql } from "../http/graphql/graphql-routes.ts";
 import { createRequestMetrics, type RequestMetrics } from "../http/request-metrics.ts";
@@ -321,7 +322,7 @@ function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gate
     },
     graphql: queriesOf(parts, threads),
     administration,
-    uploadPage: hasUploadPage(parts) ? { testWallet: parts.testWallet } : undefined,
+    walletPages: { pages: walletPagesOf(parts), testWallet: parts.testWallet },
     services: mountsOf(config, services),
     info: {
       wallet: config.AR_IO_WALLET ?? parts.wallet?.wallet.address,
@@ -405,12 +406,14 @@ function servicesOf(config: Config, services: readonly ServicePlace[]): Readonly
 }
 
 /**
- * Whether the page for uploads is served. It uses the mounted services. Where content has the origin of the gateway,
- * content could use a wallet that is connected to the page.
+ * The served pages that use a wallet. They use the mounted services. Where content has the origin of the gateway,
+ * content could use a wallet that is connected to a page.
  */
-function hasUploadPage({ config, wallet }: GatewayParts): boolean {
-  const isUploading = wallet !== undefined && config.SERVICES.includes("upload");
-  return config.UPLOAD_PAGE && config.MOUNT_SERVICES && config.CONTENT_ISOLATION !== "off" && isUploading;
+function walletPagesOf({ config, wallet }: GatewayParts): readonly WalletPage[] {
+  if (!config.MOUNT_SERVICES || config.CONTENT_ISOLATION === "off") return [];
+  const hasUploads = config.UPLOAD_PAGE && wallet !== undefined && config.SERVICES.includes("upload");
+  const hasAccounts = config.ACCOUNT_PAGE && config.SERVICES.includes("payment");
+  return [...(hasUploads ? (["upload"] as const) : []), ...(hasAccounts ? (["account"] as const) : [])];
 }
 
 function mountsOf(config: Config, services: readonly ServicePlace[]): AnyElysia[] {

@@ -10,6 +10,7 @@ import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
 import { createHealth, type HealthCheck } from "../gateway/health.ts";
 import type { AdminEndpoint } from "../http/admin-endpoints.ts";
+import { createAccountHistoryRoutes } from "../http/payment/account-history-routes.ts";
 import { createApprovalRoutes, createBalanceRoutes, createHistoryRoutes } from "../http/payment/account-routes.ts";
 import {
   createPromoGuard,
@@ -56,7 +57,7 @@ import { createTopUps } from "../payment/top-ups/top-up.ts";
 import type { X402 } from "../payment/x402/x402.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
-import { createTransferIds, type MakeId } from "../store/ledger/transfers.ts";
+import { createTransferIds, historyOf, type MakeId, user } from "../store/ledger/transfers.ts";
 import { version } from "../version.ts";
 import type { AppContext } from "./base.ts";
 import { badSettings } from "./complaints.ts";
@@ -176,6 +177,11 @@ function openSales(app: AppContext, parts: PaymentParts, { credits, makeId, pric
           access,
           payments: (address, page) => ledger.read((tx) => readPayments(tx, address, page)),
           pending: (address, limit) => ledger.read((tx) => pendingPaymentsOf(tx, address, limit)),
+        }),
+      () =>
+        createAccountHistoryRoutes({
+          access,
+          history: (address, page) => ledger.read((tx) => historyOf(tx, user(address), page)),
         }),
     ],
   };

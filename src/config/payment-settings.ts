@@ -2,7 +2,7 @@
  * Settings of the payment service: prices and the ledger, cards, tokens, and x402.
  * @module
  */
-import { count, duration, list, port, postgresUrl, secretText, setting, text, url } from "./setting-readers.ts";
+import { count, duration, flag, list, port, postgresUrl, secretText, setting, text, url } from "./setting-readers.ts";
 
 export const paymentSettings = {
   PAYMENT_PORT: setting({
@@ -15,6 +15,15 @@ export const paymentSettings = {
     read: url,
     unit: "URL",
     effect: "URL under which payers reach the payment service, for x402 responses and checkout pages.",
+  }),
+  ACCOUNT_PAGE: setting({
+    read: flag,
+    fallback: false,
+    dev: true,
+    unit: "true or false",
+    effect:
+      "Whether the gateway serves a page for accounts at `/svc/account`: credits, top-ups, history. It needs " +
+      "MOUNT_SERVICES, and content on its own origins (CONTENT_ISOLATION).",
   }),
   LEDGER_URL: setting({
     read: postgresUrl,

@@ -31,6 +31,7 @@ const pages: readonly (readonly [name: string, url: () => string])[] = [
   ["console", () => stack.gateway.url],
   ["explorer", () => stack.gateway.url],
   ["upload", () => uploading.content],
+  ["account", () => uploading.content],
 ];
 
 describe("a page with scripts", () => {
@@ -115,9 +116,35 @@ describe("GET /svc/upload", () => {
     60_000,
   );
 
-  test("gives no wallet outside a development chain", async () => {
-    const response = await fetch(`${uploading.content}/svc/upload/test-wallet`);
+  test.each(["upload", "account"])("%s gives no wallet outside a development chain", async (name) => {
+    const response = await fetch(`${uploading.content}/svc/${name}/test-wallet`);
     expect([response.status, await response.text()]).toEqual([200, "null"]);
+  });
+});
+
+describe("GET /svc/account", () => {
+  test.each([
+    ["with ACCOUNT_PAGE=false", { ACCOUNT_PAGE: "false" }],
+    ["without mounted services", { MOUNT_SERVICES: "false" }],
+    ["without isolation, where content could use a connected wallet", { CONTENT_ISOLATION: "off" }],
+  ])(
+    "is off %s",
+    async (_case, environment) => {
+      const without = await openUploadStack({ environment });
+      try {
+        for (const path of ["", "/account.js", "/test-wallet"])
+          expect([path, (await fetch(`${without.content}/svc/account${path}`)).status]).toEqual([path, 404]);
+      } finally {
+        await without.close();
+      }
+    },
+    60_000,
+  );
+
+  test("is linked by the front page and by the page for uploads", async () => {
+    const front = await (await fetch(uploading.content, { headers: { accept: "text/html" } })).text();
+    expect(front).toContain('<a href="/svc/account"><h2>Credits<');
+    expect(await (await fetch(`${uploading.content}/svc/upload`)).text()).toContain('<a href="account">Credits</a>');
   });
 });
 

@@ -19,6 +19,7 @@ const beyond = [
   "GET /account/balance/{token}",
   "GET /account/free",
   "GET /account/payments",
+  "GET /svc/account/history",
   "GET /account/approval",
   "GET /",
   "GET /info",

@@ -44,6 +44,12 @@ function uploadDoor(href: string): Door {
   };
 }
 
+const creditsDoor: Door = {
+  href: "/svc/account",
+  name: "Credits",
+  text: "See what your account has, what it was spent on, and buy more.",
+};
+
 /** The front page, of a gateway whose operator set no content for it. */
 export function frontPage({ release, health, services, has }: FrontPage): Response {
   const { chain, status, reasons } = health;
@@ -52,6 +58,7 @@ export function frontPage({ release, health, services, has }: FrontPage): Respon
     ...queryDoors.filter(({ href }) => has(href)),
     { href: "/api-docs", name: "Build", text: "Every route of this gateway, with its parameters, to read and to try." },
     ...(typeof upload === "string" ? [uploadDoor(has("/svc/upload") ? "/svc/upload" : `${upload}/api-docs`)] : []),
+    ...(has(creditsDoor.href) ? [creditsDoor] : []),
     has("/svc/console")
       ? {
           href: "/svc/console",

@@ -54,9 +54,9 @@ import { createProofRoutes } from "./proof-routes.ts";
 import { createResponseCaches } from "./response-cache.ts";
 import {
   createExplorerRoutes,
-  createUploadPageRoutes,
   createVerifyModuleRoute,
-  type UploadPageOptions,
+  createWalletPageRoutes,
+  type WalletPagesOptions,
 } from "./script-pages.ts";
 import { createServiceRoutes, rootDetail } from "./service-routes.ts";
 
@@ -94,8 +94,8 @@ export type GatewayOptions = Readonly<{
   graphql: AnyElysia | undefined;
   /** The routes of administration; undefined where they have a listener of their own. */
   administration: AnyElysia | undefined;
-  /** The page for uploads; undefined where it is off. */
-  uploadPage?: UploadPageOptions | undefined;
+  /** The pages that use a wallet. */
+  walletPages?: WalletPagesOptions | undefined;
   /** The routes of other services, below prefixes of their own. */
   services?: readonly AnyElysia[];
   info: InfoOptions;
@@ -219,10 +219,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   return { app, hit: contentRoutes.hit, pathOf: pathsOn(hosts), forget: memory.forget, forgetAll };
 }
 
-/** The routes of the program's other parts, and the page that uses them. */
-function addedRoutes({ administration, services = [], uploadPage }: GatewayOptions): readonly AnyElysia[] {
-  const page = uploadPage && createUploadPageRoutes(uploadPage);
-  return [page, administration, ...services].filter((routes) => routes !== undefined);
+/** The routes of the program's other parts, and the pages that use them. */
+function addedRoutes({ administration, services = [], walletPages }: GatewayOptions): readonly AnyElysia[] {
+  const pages = walletPages && createWalletPageRoutes(walletPages);
+  return [pages, administration, ...services].filter((routes) => routes !== undefined);
 }
 
 /** The front page for browsers, and the information record for programs. */

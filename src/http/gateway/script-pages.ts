@@ -1,10 +1,10 @@
 /**
  * The pages with scripts: the console of the operator at `/svc/console`, beside the admin API that it reads, the
- * explorer at `/svc/explorer`, and the page for uploads at `/svc/upload`; and the module that verifies content, at
- * `/svc/verify.js`. They need no key, and load files of this origin only: embedded in the binary (build.ts), or bundled
+ * explorer at `/svc/explorer`, the page for uploads at `/svc/upload`, and the page of an account at `/svc/account`; and
+ * the module that verifies content, at `/svc/verify.js`. They need no key, and load files of this origin only: embedded in the binary (build.ts), or bundled
  * from a folder of `console`.
  * Source: docs/reference/gateway.md#console; docs/reference/gateway.md#explorer;
- * docs/reference/gateway.md#upload-page; docs/verify-module.md; docs/reference/gateway.md#isolation.
+ * docs/reference/gateway.md#upload-page; docs/reference/gateway.md#account-page; docs/verify-module.md; docs/reference/gateway.md#isolation.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
@@ -20,9 +20,12 @@ import {
 import { pageMark, pageStyle } from "../page-layout.ts";
 import { jsonResponse, pageResponse } from "../responses.ts";
 
+/** A page that uses a wallet. */
+export type WalletPage = "upload" | "account";
+
 type ScriptPage = Readonly<{
   /** Of the route below `/svc`, of the files, and of the script in `folder`. */
-  name: "console" | "explorer" | "upload";
+  name: "console" | "explorer" | WalletPage;
   /** Below `console`. */
   folder: string;
   title: string;
@@ -61,6 +64,15 @@ const uploadPage: ScriptPage = {
   hasHome: true,
 };
 
+const accountPage: ScriptPage = {
+  name: "account",
+  folder: "account",
+  title: "Credits",
+  without: 'The page needs JavaScript. The commands "cairn balance" and "cairn topup" do the same.',
+  policy: pagePolicy(),
+  hasHome: true,
+};
+
 /** Creates the routes of the console. */
 export function createConsoleRoutes(): AnyElysia {
   return createPageRoutes(consolePage);
@@ -71,17 +83,29 @@ export function createExplorerRoutes(): AnyElysia {
   return createPageRoutes(explorerPage);
 }
 
-/** What the page for uploads needs. */
-export type UploadPageOptions = Readonly<{
-  /** Key of a wallet that has no value outside a development chain: everyone who opens the page may use it. */
+/** What the pages that use a wallet need. */
+export type WalletPagesOptions = Readonly<{
+  /** The pages that are served. */
+  pages: readonly WalletPage[];
+  /** Key of a wallet that has no value outside a development chain: everyone who opens a page may use it. */
   testWallet?: JsonObject | undefined;
 }>;
 
-/** Creates the routes of the page for uploads. It uses the upload and payment services below the same origin. */
-export function createUploadPageRoutes({ testWallet }: UploadPageOptions): AnyElysia {
-  return createPageRoutes(uploadPage).get("/svc/upload/test-wallet", () =>
-    jsonResponse(testWallet ?? null, 200, { "Cache-Control": "no-store" }),
-  );
+/**
+ * Creates the routes of the pages that use a wallet, which link one another. They use the upload and payment services
+ * below the same origin.
+ */
+export function createWalletPageRoutes({ pages, testWallet }: WalletPagesOptions): AnyElysia {
+  const served = [uploadPage, accountPage].filter(({ name }) => pages.some((each) => each === name));
+  const app = new Elysia({ strictPath: true });
+  for (const page of served) {
+    app
+      .use(createPageRoutes(page, served))
+      .get(`/svc/${page.name}/test-wallet`, () =>
+        jsonResponse(testWallet ?? null, 200, { "Cache-Control": "no-store" }),
+      );
+  }
+  return app;
 }
 
 /** Creates the route of the module with which other pages verify content. */
@@ -103,7 +127,8 @@ async function bundleVerifyModule(): Promise<AssetFiles<typeof verifyModule>> {
 
 /** Bundles the files of all pages from source, for the binary. @throws Error with the bundler's messages. */
 export async function bundleScriptPages(): Promise<AssetFiles<string>> {
-  const files = await Promise.all([...[consolePage, explorerPage, uploadPage].map(bundleFiles), bundleVerifyModule()]);
+  const pages = [consolePage, explorerPage, uploadPage, accountPage];
+  const files = await Promise.all([...pages.map(bundleFiles), bundleVerifyModule()]);
   return Object.assign({}, ...files);
 }
 
@@ -112,21 +137,27 @@ async function bundleFiles({ name, folder }: ScriptPage): Promise<AssetFiles<str
   return { [`${name}.js.gz`]: js, [`${name}.css.gz`]: css };
 }
 
-function createPageRoutes(page: ScriptPage): AnyElysia {
+/** @param linked - Pages that the page links in its head, itself among them. */
+function createPageRoutes(page: ScriptPage, linked: readonly ScriptPage[] = []): AnyElysia {
   const { name } = page;
   const [script, style] = [`${name}.js.gz`, `${name}.css.gz`];
   const source = createAssetSource([script, style], () => bundleFiles(page));
   return new Elysia({ strictPath: true })
-    .get(`/svc/${name}`, async () => writePage(page, (await source()).version))
+    .get(`/svc/${name}`, async () => writePage(page, linked, (await source()).version))
     .get(`/svc/${name}/${name}.js`, ({ request }) =>
       assetResponse(request, source, script, "text/javascript; charset=utf-8"),
     )
     .get(`/svc/${name}/${name}.css`, ({ request }) => assetResponse(request, source, style, "text/css; charset=utf-8"));
 }
 
-function writePage({ name, title, without, policy, hasHome }: ScriptPage, version: string): Response {
+function writePage(page: ScriptPage, linked: readonly ScriptPage[], version: string): Response {
+  const { name, title, without, policy, hasHome } = page;
+  const links = linked.map(
+    (each) => `<a href="${each.name}"${each === page ? ' aria-current="page"' : ""}>${each.title}</a>`,
+  );
+  const nav = links.length > 1 ? `<nav aria-label="Pages">${links.join("")}</nav>` : "";
   // Relative addresses: a proxy may have put the gateway below a prefix.
-  const page = pageResponse(
+  const response = pageResponse(
     `<!doctype html>
 <html lang="en">
 <head>
@@ -138,7 +169,7 @@ function writePage({ name, title, without, policy, hasHome }: ScriptPage, versio
 </head>
 <body>
 <main>
-<div class="brand">${pageMark}${hasHome ? '<a href="../">Cairn</a>' : "Cairn"}</div>
+<div class="brand">${pageMark}${hasHome ? '<a href="../">Cairn</a>' : "Cairn"}${nav}</div>
 <div id="page"></div>
 <noscript>${without}</noscript>
 </main>
@@ -148,7 +179,7 @@ function writePage({ name, title, without, policy, hasHome }: ScriptPage, versio
 `,
     policy,
   );
-  page.headers.set("Cache-Control", "no-store");
-  page.headers.set("Referrer-Policy", "no-referrer");
-  return page;
+  response.headers.set("Cache-Control", "no-store");
+  response.headers.set("Referrer-Policy", "no-referrer");
+  return response;
 }

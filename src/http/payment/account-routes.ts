@@ -202,7 +202,7 @@ type HistoryRoutesOptions = Readonly<{
 /** Pending payments of a response; an honest payer has fewer. */
 const pendingMax = 100;
 
-/** Payments of a page, unless the client gives a limit. */
+/** Rows of a page, unless the client gives a limit. */
 const pageDefault = 50;
 
 const cursorLengthMax = 1_024;
@@ -255,18 +255,21 @@ export const paymentHistorySchemas: Readonly<Record<string, Schema>> = {
 
 const limitParser = integerParser(1, paymentsPageMax, 3);
 
+/** Rows of a page of an account's history. */
+export const pageLimit = optionalQuery(
+  "limit",
+  { description: "Rows of a page." },
+  {
+    schema: limitParser.schema,
+    parse: limitParser.read,
+    invalid: () =>
+      new Failure("payment_rejected", { reason: `Invalid limit: a whole number from 1 to ${paymentsPageMax}` }),
+  },
+  pageDefault,
+);
+
 const pageQuery = {
-  limit: optionalQuery(
-    "limit",
-    { description: "Payments of a page." },
-    {
-      schema: limitParser.schema,
-      parse: limitParser.read,
-      invalid: () =>
-        new Failure("payment_rejected", { reason: `Invalid limit: a whole number from 1 to ${paymentsPageMax}` }),
-    },
-    pageDefault,
-  ),
+  limit: pageLimit,
   before: optionalQuery(
     "cursor",
     { description: "The `cursor` of the page before." },

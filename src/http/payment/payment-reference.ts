@@ -5,6 +5,7 @@
  */
 import type { Reference } from "../reference/document.ts";
 import { healthSchema, paymentInfoSchema } from "../service-information.ts";
+import { accountHistorySchemas } from "./account-history-routes.ts";
 import { paymentHistorySchemas } from "./account-routes.ts";
 import { giftSchemas } from "./gift-routes.ts";
 import { creditSchemas, priceSchemas, tokenSchemas } from "./payment-records.ts";
@@ -27,6 +28,7 @@ export const paymentReference: Reference = {
     PaymentInfo: paymentInfoSchema,
     ...creditSchemas,
     ...paymentHistorySchemas,
+    ...accountHistorySchemas,
     ...tokenSchemas,
     ...topUpSchemas,
     ...quoteSchemas,

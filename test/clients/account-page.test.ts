@@ -1,0 +1,179 @@
+/**
+ * The page of an account in a real browser, beside `cairn dev`: a wallet signs in, sees its credits and its history, and
+ * buys more with a simulated card after it has seen the price. It is readable in light and dark, at every width, and
+ * sends requests to its own origin only.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { sha256 } from "../../src/lib/hash.ts";
+import { describeWith } from "../support/helpers.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { rsaKeys } from "../support/rsa-keys.ts";
+import { arweaveWallet } from "../support/signed-headers.ts";
+import { eventually } from "../support/until.ts";
+import { browser as browserNeed, openBrowser } from "./browser.ts";
+import { focusOutline, readabilityOf } from "./page-checks.ts";
+
+/** The parts of the page, as its address names them. */
+const parts = ["buy", "history"] as const;
+
+describeWith(browserNeed, "the page of an account", () => {
+  let program: RunningProgram;
+  let chromium: Browser;
+  const complaints: string[] = [];
+  const strangers: string[] = [];
+
+  beforeAll(async () => {
+    program = await startDev();
+    chromium = await openBrowser();
+  }, 180_000);
+  afterAll(async () => {
+    await chromium?.close();
+    await program?.remove();
+  });
+
+  async function openPage(width = 1_280, colorScheme: "light" | "dark" = "light"): Promise<Page> {
+    const page = await chromium.newPage({ viewport: { width, height: 900 }, colorScheme });
+    page.on("request", (request) => {
+      // The checkout and the pages that it leads back to are of other ports.
+      const isOfPage = page.url().startsWith(`${program.line.gateway}/`) && !request.isNavigationRequest();
+      const isOwn = request.url().startsWith(program.line.gateway) || request.url().startsWith("data:");
+      if (isOfPage && !isOwn) strangers.push(request.url());
+    });
+    page.on("pageerror", (error) => complaints.push(error.message));
+    page.on("console", (message) => {
+      // An account that never had credits is not known to the payment service.
+      if (message.type() === "error" && !message.text().includes("status of 404")) complaints.push(message.text());
+    });
+    return page;
+  }
+
+  async function open(page: Page, part = ""): Promise<Page> {
+    await page.goto(`${program.line.gateway}/svc/account${part}`);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    return page;
+  }
+
+  async function signIn(page: Page, name = "Test wallet"): Promise<void> {
+    await page.getByRole("button", { name }).click();
+    await page.getByRole("button", { name: "Sign out" }).waitFor();
+  }
+
+  /** The credits that the page shows, winc. */
+  async function shownWinc(page: Page): Promise<bigint> {
+    const text = (await page.getByRole("status").first().locator("small").textContent()) ?? "";
+    return BigInt((/([\d,]+) winc/.exec(text)?.[1] ?? "0").replaceAll(",", ""));
+  }
+
+  const untilWinc = (page: Page, isWanted: (winc: bigint) => boolean) =>
+    eventually(() => shownWinc(page), isWanted, 60_000);
+
+  test("is a door of the front page", async () => {
+    const page = await openPage();
+    await page.goto(program.line.gateway);
+    await page.getByRole("link", { name: /^Credits/ }).click();
+    await page.getByRole("heading", { name: "Credits", level: 1 }).waitFor();
+    expect(new URL(page.url()).pathname).toBe("/svc/account");
+    await page.close();
+  }, 60_000);
+
+  test("sells credits to the test wallet for a simulated card, after the price was shown", async () => {
+    const page = await open(await openPage());
+    await signIn(page);
+    const before = await untilWinc(page, (winc) => winc > 0n);
+    await page.getByLabel("Amount in USD").fill("12.50");
+    await page.getByText("2.92 USD").waitFor(); // the fee
+    const price = await (await fetch(`${program.line.payment}/v1/price/usd/1250`)).json();
+    await page.getByRole("button", { name: "Pay 12.50 USD" }).click();
+    await page.waitForURL(`${program.line.sandbox}/**`);
+    expect(await page.locator(".amount").textContent()).toBe("12.50 USD");
+    await page.getByRole("button", { name: "Pay 12.50 USD" }).click();
+    await page.getByRole("heading", { name: "Paid" }).waitFor({ timeout: 60_000 });
+    // The tab is still signed in.
+    await open(page, "#history");
+    expect(await untilWinc(page, (winc) => winc !== before && winc > 0n)).toBe(before + BigInt(price.winc));
+    const first = page.getByRole("row").nth(1);
+    await first.getByText("Bought by card").waitFor();
+    await page.close();
+  }, 120_000);
+
+  test("rejects an amount beyond the limits, and says which are valid", async () => {
+    const page = await open(await openPage());
+    await signIn(page);
+    for (const [amount, reason] of [
+      ["1.00", "Enter an amount from"],
+      ["ten", "Enter an amount, such as 10.00."],
+      ["10.001", "Enter an amount, such as 10.00."],
+    ] as const) {
+      await page.getByLabel("Amount in USD").fill(amount);
+      await page.getByText(reason).waitFor();
+      expect(await page.getByRole("button", { name: /^Pay/ }).count()).toBe(0);
+    }
+    await page.getByLabel("Currency").selectOption("jpy");
+    await page.getByRole("button", { name: /^Pay \d+ JPY$/ }).waitFor();
+    await page.close();
+  }, 60_000);
+
+  test("signs in with the wallet of the browser, also without an account, and signs out", async () => {
+    const page = await openPage();
+    const wallet = arweaveWallet(rsaKeys.other, 32);
+    // Wallets sign the hash of the message.
+    await page.exposeFunction("signInTest", (bytes: number[]) =>
+      Array.from(wallet.sign(sha256(Uint8Array.from(bytes)))),
+    );
+    await page.addInitScript(`window.arweaveWallet = {
+      connect: async () => {},
+      getActiveAddress: async () => "${wallet.address}",
+      getActivePublicKey: async () => "${wallet.publicKey}",
+      signMessage: async (message) => Uint8Array.from(await window.signInTest(Array.from(message))),
+    }`);
+    await open(page, "#history");
+    await signIn(page, "Browser wallet");
+    await page.getByText("Nothing has moved yet.").waitFor();
+    expect(await shownWinc(page)).toBe(0n);
+    await page.reload();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("button", { name: "Browser wallet" }).waitFor();
+    await page.reload();
+    await page.getByRole("button", { name: "Browser wallet" }).waitFor();
+    await page.close();
+  }, 60_000);
+
+  test("says why a wallet was not connected", async () => {
+    const page = await openPage();
+    await page.addInitScript(
+      `window.arweaveWallet = { connect: async () => { throw new Error("the user said no"); } }`,
+    );
+    await open(page);
+    await page.getByRole("button", { name: "Browser wallet" }).click();
+    await page.getByText("The wallet was not connected: the user said no").waitFor();
+    await page.close();
+  }, 60_000);
+
+  test.each((["light", "dark"] as const).flatMap((scheme) => [390, 1_920].map((width) => [scheme, width] as const)))(
+    "is readable: %s, %d pixels wide",
+    async (scheme, width) => {
+      const page = await open(await openPage(width, scheme));
+      await signIn(page);
+      await untilWinc(page, (winc) => winc > 0n);
+      for (const part of parts) {
+        await open(page, `#${part}`);
+        await page.getByRole("navigation", { name: "Account" }).locator("[aria-current]").waitFor();
+        await (part === "buy" ? page.getByRole("button", { name: /^Pay/ }) : page.getByRole("table")).first().waitFor();
+        const { texts, contrast, overflow } = await readabilityOf(page);
+        expect(texts).toBeGreaterThan(10);
+        expect(contrast).toBeGreaterThanOrEqual(4.5);
+        expect(overflow).toBeLessThanOrEqual(0);
+        await page.keyboard.press("Tab");
+        expect(await focusOutline(page)).toBe("solid");
+      }
+      await page.close();
+    },
+    60_000,
+  );
+
+  test("has sent requests to its own origin only, and the browser had nothing to complain about", () => {
+    expect({ strangers, complaints }).toEqual({ strangers: [], complaints: [] });
+  });
+});
