@@ -71,14 +71,14 @@ export async function readCurrencies(signal: AbortSignal): Promise<Currencies> {
   return await readJson<Currencies>("currencies", signal);
 }
 
-/** What is bought: amount in the currency's smallest unit. */
+/** A purchase; `amount` in the currency's smallest unit. */
 export type Purchase = Readonly<{ address: string; currency: string; amount: bigint; promoCode: string }>;
 
 type Step = Readonly<{ name: string; adjustmentAmount: string }>;
 
 export type PaymentPrice = Readonly<{
   winc: string;
-  /** What is charged, and what it is without promo codes. */
+  /** The charged amount, and the amount without promo codes. */
   actualPaymentAmount: number | string;
   quotedPaymentAmount: number | string;
   fees: readonly Step[];

@@ -2,7 +2,7 @@
  * The history of an account: every movement of its credits, newest first, page after page.
  * @module
  */
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useRef, useState } from "react";
 import { momentText, Table } from "../page-parts.tsx";
 import { routeUrl } from "../route-client.ts";
 import { type HistoryEntry, readHistory } from "./account-client.ts";
@@ -46,26 +46,28 @@ export function History({ token }: HistoryProps) {
   const [cursor, setCursor] = useState<string | null>(null);
   const [fault, setFault] = useState("");
   const stop = useRef<AbortController>();
-  const load = (shown: readonly HistoryEntry[], after: string | null) => {
-    stop.current?.abort();
-    const own = new AbortController();
-    stop.current = own;
-    setFault("");
-    readHistory(token, after, own.signal).then(
-      (page) => {
-        setEntries([...shown, ...page.entries]);
-        setCursor(page.cursor);
-      },
-      (error) => {
-        if (!own.signal.aborted) setFault(`The history cannot be read: ${error.message}`);
-      },
-    );
-  };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the first page is read once for a token
+  const load = useCallback(
+    (shown: readonly HistoryEntry[], after: string | null) => {
+      stop.current?.abort();
+      const own = new AbortController();
+      stop.current = own;
+      setFault("");
+      readHistory(token, after, own.signal).then(
+        (page) => {
+          setEntries([...shown, ...page.entries]);
+          setCursor(page.cursor);
+        },
+        (error) => {
+          if (!own.signal.aborted) setFault(`The history cannot be read: ${error.message}`);
+        },
+      );
+    },
+    [token],
+  );
   useEffect(() => {
     load([], null);
     return () => stop.current?.abort();
-  }, [token]);
+  }, [load]);
   return (
     <section aria-label="History">
       <p className="fault" role="alert">

@@ -212,8 +212,8 @@ function Offer({ purchase, places, rate }: OfferProps) {
 /** Time for the provider to open a session. */
 const checkoutMs = 60_000;
 
-/** What the service keeps of the amount. */
+/** The fee of the service. */
 function feesOf(fees: readonly Readonly<{ adjustmentAmount: string }>[], places: number, currency: string) {
-  const kept = fees.reduce((sum, { adjustmentAmount }) => sum - BigInt(adjustmentAmount), 0n);
-  return kept > 0n ? ([["Fee, in the price", moneyText(kept, places, currency)]] as const) : [];
+  const fee = fees.reduce((sum, { adjustmentAmount }) => sum - BigInt(adjustmentAmount), 0n);
+  return fee > 0n ? ([["Fee, in the price", moneyText(fee, places, currency)]] as const) : [];
 }

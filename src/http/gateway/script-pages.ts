@@ -1,10 +1,11 @@
 /**
  * The pages with scripts: the console of the operator at `/svc/console`, beside the admin API that it reads, the
- * explorer at `/svc/explorer`, the page for uploads at `/svc/upload`, and the page of an account at `/svc/account`; and
- * the module that verifies content, at `/svc/verify.js`. They need no key, and load files of this origin only: embedded in the binary (build.ts), or bundled
- * from a folder of `console`.
+ * explorer at `/svc/explorer`, the page for uploads at `/svc/upload`, and the page of an account at `/svc/account`;
+ * and the module that verifies content, at `/svc/verify.js`. They need no key, and load files of this origin only:
+ * embedded in the binary (build.ts), or bundled from a folder of `console`.
  * Source: docs/reference/gateway.md#console; docs/reference/gateway.md#explorer;
- * docs/reference/gateway.md#upload-page; docs/reference/gateway.md#account-page; docs/verify-module.md; docs/reference/gateway.md#isolation.
+ * docs/reference/gateway.md#upload-page; docs/reference/gateway.md#account-page; docs/verify-module.md;
+ * docs/reference/gateway.md#isolation.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
