@@ -18,7 +18,6 @@ import { createChunkKeeper, createDataKeeper } from "../gateway/posted-data.ts";
 import type { AdminEndpoint } from "../http/admin-endpoints.ts";
 import type { Monitored } from "../http/gateway/admin-routes.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
-import type { WalletPage } from "../http/gateway/script-pages.ts";
 import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
 import { graphql } from "../http/graphql/graphql-routes.ts";
 import { createRequestMetrics, type RequestMetrics } from "../http/request-metrics.ts";
@@ -55,6 +54,7 @@ import { openColumnar, queriedStoreOptions } from "./open-columnar.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
 import { systemRandom, systemRandomBytes } from "./random.ts";
 import { loadsOf, openBlobThread, openManifestThreads, type Threads } from "./threads.ts";
+import { walletPagesOf } from "./wallet-pages.ts";
 
 /** Parameters of {@link openGateway}. */
 export type GatewayParts = BaseParts &
@@ -322,7 +322,7 @@ function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gate
     },
     graphql: queriesOf(parts, threads),
     administration,
-    walletPages: { pages: walletPagesOf(parts), testWallet: parts.testWallet },
+    walletPages: { pages: walletPagesOf(config, parts.wallet !== undefined), testWallet: parts.testWallet },
     services: mountsOf(config, services),
     info: {
       wallet: config.AR_IO_WALLET ?? parts.wallet?.wallet.address,
@@ -403,17 +403,6 @@ function servicesOf(config: Config, services: readonly ServicePlace[]): Readonly
       return url === undefined ? [] : [[name, url] as const];
     }),
   );
-}
-
-/**
- * The served pages that use a wallet. They use the mounted services. Where content has the origin of the gateway,
- * content could use a wallet that is connected to a page.
- */
-function walletPagesOf({ config, wallet }: GatewayParts): readonly WalletPage[] {
-  if (!config.MOUNT_SERVICES || config.CONTENT_ISOLATION === "off") return [];
-  const hasUploads = config.UPLOAD_PAGE && wallet !== undefined && config.SERVICES.includes("upload");
-  const hasAccounts = config.ACCOUNT_PAGE && config.SERVICES.includes("payment");
-  return [...(hasUploads ? (["upload"] as const) : []), ...(hasAccounts ? (["account"] as const) : [])];
 }
 
 function mountsOf(config: Config, services: readonly ServicePlace[]): AnyElysia[] {

@@ -66,6 +66,7 @@ import type { DataFolder } from "./data-folder.ts";
 import { storedKey } from "./keys.ts";
 import { randomSeed, systemRandom, systemRandomBytes } from "./random.ts";
 import type { OpenSandbox } from "./sandbox.ts";
+import { accountUrlOf } from "./wallet-pages.ts";
 
 type PaymentParts = Readonly<{
   ledger: LedgerDatabase;
@@ -146,6 +147,7 @@ function openSales(app: AppContext, parts: PaymentParts, { credits, makeId, pric
   const reportGuard = createReportGuard(systemClock, randomSeed());
   const cards = openCards(app, {
     ...{ ledger, makeId, prices, promoGuard, publicUrl },
+    accountUrl: accountUrlOf(config, gatewayUrl),
     countPromo: promos.count,
     sandbox: sandbox?.stripe,
   });
@@ -293,6 +295,8 @@ type CardParts = Readonly<{
   promoGuard: FailedAttemptGuard;
   /** The base URL at which clients reach the payment service. */
   publicUrl: PublicUrl;
+  /** The page that sells credits; undefined where it is off. */
+  accountUrl: PublicUrl | undefined;
   /** Under `dev`: used if no key of Stripe is set. */
   sandbox: OpenSandbox["stripe"] | undefined;
 }>;
@@ -339,7 +343,7 @@ function openCards({ config, log, closers }: AppContext, parts: CardParts): Open
       ((order, signal) => refundPayment({ ledger, provider, events, clock: systemClock }, order, signal)),
     routes: [
       () => createTopUpRoutes({ topUps, promoGuard, sessionGuard, publicUrl, returnOrigins }),
-      () => createQuoteRoutes({ quote: (id) => ledger.read((tx) => findQuote(tx, id)) }),
+      () => createQuoteRoutes({ quote: (id) => ledger.read((tx) => findQuote(tx, id)), accountUrl: parts.accountUrl }),
       () => createWebhookRoutes({ events, secrets, clock: systemClock }),
       () => createGiftRoutes({ gifts }),
     ],

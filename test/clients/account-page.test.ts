@@ -91,12 +91,26 @@ describeWith(browserNeed, "the page of an account", () => {
     await page.getByRole("button", { name: "Pay 12.50 USD" }).click();
     await page.getByRole("heading", { name: "Paid" }).waitFor({ timeout: 60_000 });
     // The tab is still signed in.
-    await open(page, "#history");
+    await page.getByRole("link", { name: "Show the account" }).click();
+    await page.getByRole("link", { name: "History" }).click();
     expect(await untilWinc(page, (winc) => winc !== before && winc > 0n)).toBe(before + BigInt(price.winc));
     const first = page.getByRole("row").nth(1);
     await first.getByText("Bought by card").waitFor();
     await page.close();
   }, 120_000);
+
+  test("leads back from a cancelled checkout, which charged nothing", async () => {
+    const page = await open(await openPage());
+    await signIn(page);
+    const before = await untilWinc(page, (winc) => winc > 0n);
+    await page.getByRole("button", { name: "Pay 25.00 USD" }).click();
+    await page.getByRole("link", { name: "Cancel and go back" }).click();
+    await page.getByRole("heading", { name: "Nothing was paid" }).waitFor();
+    await page.getByRole("link", { name: "choose an amount" }).click();
+    await page.getByRole("button", { name: "Pay 25.00 USD" }).waitFor();
+    expect(await shownWinc(page)).toBe(before);
+    await page.close();
+  }, 60_000);
 
   test("rejects an amount beyond the limits, and says which are valid", async () => {
     const page = await open(await openPage());

@@ -7,7 +7,7 @@
 import { writeMoney } from "../../payment/prices/price-types.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
 import { creditsOf } from "../../payment/top-ups/top-up.ts";
-import { layoutPage } from "../page-layout.ts";
+import { escapeHtml, layoutPage } from "../page-layout.ts";
 
 /**
  * A response with a page.
@@ -49,11 +49,27 @@ export function giftOutcome(sentence: string, status: number): Response {
   return paymentPage(sentence, "", status);
 }
 
-/** Seconds until a page reloads that waits for the webhook of a payment. */
-const reloadSeconds = 2;
+/** What a page after a checkout shows. */
+export type CheckoutPage = Readonly<{
+  /** `undefined` when the link names no quote. */
+  quote: Quote | undefined;
+  /** How often the page has reloaded itself. */
+  reloads: number;
+  /** Address of the page again. @param reloads - Of that page. */
+  againUrl: (reloads: number) => string;
+  /** Page of the gateway that sells credits; undefined where there is none. */
+  accountUrl: string | undefined;
+}>;
 
-/** The page after a completed checkout. @param quote - `undefined` when the link names no quote. */
-export function donePage(quote: Quote | undefined): Response {
+/** Reloads while the webhook of a payment is on its way: fast for a minute, then for five minutes. */
+const fastReloads = 30;
+const reloadsMax = 60;
+const fastSeconds = 2;
+const slowSeconds = 10;
+
+/** The page after a completed checkout. */
+export function donePage(page: CheckoutPage): Response {
+  const { quote, accountUrl } = page;
   if (quote === undefined)
     return paymentPage(
       "You can close this page",
@@ -61,41 +77,55 @@ export function donePage(quote: Quote | undefined): Response {
       200,
     );
   const record = recordOf(quote);
+  const next = linkOf(accountUrl, "", "You can close this page.", "Show the account");
   switch (quote.state) {
     case "paid":
-      return paymentPage(
-        "Paid",
-        `${record}<p>${whereItIs(quote)} You can close this page.</p>${takenBack(quote)}`,
-        200,
-      );
+      return paymentPage("Paid", `${record}<p>${whereItIs(quote)} ${next}</p>${takenBack(quote)}`, 200);
     case "open":
-      return reloading(
-        paymentPage(
-          "Waiting for your payment",
-          `${record}<p role="status">The payment is not confirmed yet. This page reloads until it is.</p>`,
-          200,
-        ),
-      );
+      return waitingPage(record, page);
     default:
       return paymentPage(
         "Nothing was credited",
-        `${record}<p>This checkout has ended without a payment. A payment that arrives later is refunded.</p>`,
+        `${record}<p>This checkout has ended without a payment. A payment that arrives later is refunded.</p>
+${tryAgain(accountUrl)}`,
         200,
       );
   }
 }
 
-/** The page after an abandoned checkout. */
-export function cancelledPage(quote: Quote | undefined): Response {
-  // The same checkout may have been completed in another window.
-  if (quote?.state === "paid") return donePage(quote);
-  const record = quote === undefined ? "" : recordOf(quote);
-  return paymentPage("Nothing was paid", `${record}<p>The checkout was cancelled. You can close this page.</p>`, 200);
+function waitingPage(record: string, { reloads, againUrl }: CheckoutPage): Response {
+  const isOver = reloads >= reloadsMax;
+  const text = isOver
+    ? `The payment is not confirmed yet. Nothing is lost: when the card provider confirms it, the credits are on the
+account, also when this page is closed. <a href="${escapeHtml(againUrl(0))}">Look again</a>`
+    : "The payment is not confirmed yet. This page reloads until it is.";
+  const page = paymentPage("Waiting for your payment", `${record}<p role="status">${text}</p>`, 200);
+  const seconds = reloads < fastReloads ? fastSeconds : slowSeconds;
+  if (!isOver) page.headers.set("Refresh", `${seconds}; url=${againUrl(reloads + 1)}`);
+  return page;
 }
 
-function reloading(page: Response): Response {
-  page.headers.set("Refresh", String(reloadSeconds));
-  return page;
+/** The page after an abandoned checkout. */
+export function cancelledPage(page: CheckoutPage): Response {
+  const { quote, accountUrl } = page;
+  // The same checkout may have been completed in another window.
+  if (quote?.state === "paid") return donePage(page);
+  const record = quote === undefined ? "" : recordOf(quote);
+  return paymentPage(
+    "Nothing was paid",
+    `${record}<p>The checkout was cancelled, and no card was charged.</p>\n${tryAgain(accountUrl)}`,
+    200,
+  );
+}
+
+function tryAgain(accountUrl: string | undefined): string {
+  const command = "start again where you began, or with the command <code>cairn topup</code>";
+  return `<p>To try again, ${linkOf(accountUrl, "#buy", command, "choose an amount")}.</p>`;
+}
+
+/** A link to the account's page; a text where there is none. @param otherwise - HTML. @param name - Text. */
+function linkOf(accountUrl: string | undefined, part: string, otherwise: string, name: string): string {
+  return accountUrl === undefined ? otherwise : `<a href="${escapeHtml(accountUrl + part)}">${name}</a>`;
 }
 
 /** No value needs escaping: amounts are digits, currencies are those of the rules, addresses are canonical. */

@@ -6,18 +6,21 @@
 import { type AnyElysia, Elysia, t } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
+import type { PublicUrl } from "../public-url.ts";
 import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/openapi-types.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonResponse, noStore } from "../responses.ts";
 import { described, plainText, type RouteDescription } from "../route-schema.ts";
 import { dateTime, fromLedger, winc } from "./payment-common.ts";
-import { cancelledPage, donePage } from "./payment-pages.ts";
+import { type CheckoutPage, cancelledPage, donePage } from "./payment-pages.ts";
 import { isoDate } from "./payment-records.ts";
 import { cancelledPath, donePath, quoteParameter } from "./top-up-routes.ts";
 
 export type QuoteRoutesOptions = Readonly<{
   /** Returns `undefined` for a quote that never existed or was removed. */
   quote: (id: string) => Promise<Quote | undefined>;
+  /** The page that sells credits; absent, or "" for a request, where there is none. */
+  accountUrl?: PublicUrl | undefined;
 }>;
 
 /** The record of a quote, as a component of the API reference. */
@@ -54,15 +57,25 @@ const ofDonePage: RouteDescription = {
   responses: page,
 };
 
-export function createQuoteRoutes({ quote }: QuoteRoutesOptions): AnyElysia {
+/** Counts the reloads of a page. */
+const reloadParameter = "reload";
+
+export function createQuoteRoutes({ quote, accountUrl }: QuoteRoutesOptions): AnyElysia {
   const find = (id: string) => fromLedger("database_unavailable", quote(id));
-  const findNamed = async (request: Request) => {
-    const id = new URLSearchParams(contextOf(request).target.query).get(quoteParameter) ?? "";
-    return idShape.test(id) ? await find(id) : undefined;
+  const pageOf = async (request: Request): Promise<CheckoutPage> => {
+    const query = new URLSearchParams(contextOf(request).target.query);
+    const id = query.get(quoteParameter) ?? "";
+    const reload = query.get(reloadParameter) ?? "";
+    return {
+      quote: idShape.test(id) ? await find(id) : undefined,
+      reloads: /^\d{1,3}$/.test(reload) ? Number(reload) : 0,
+      againUrl: (reloads) => `?${new URLSearchParams({ [quoteParameter]: id, [reloadParameter]: String(reloads) })}`,
+      accountUrl: accountUrl?.(request) || undefined,
+    };
   };
   return new Elysia({ strictPath: true })
-    .get(donePath, async ({ request }) => donePage(await findNamed(request)), { detail: described(ofDonePage) })
-    .get(cancelledPath, async ({ request }) => cancelledPage(await findNamed(request)), {
+    .get(donePath, async ({ request }) => donePage(await pageOf(request)), { detail: described(ofDonePage) })
+    .get(cancelledPath, async ({ request }) => cancelledPage(await pageOf(request)), {
       detail: described({ tag, summary: "Return page of abandoned checkouts", responses: page }),
     })
     .get(

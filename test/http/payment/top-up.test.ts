@@ -315,16 +315,28 @@ describe("X3: a checkout returns", () => {
 
   test("to pages that say what was paid, for whom, and whether the credits are there", async () => {
     const { paymentSession, topUpQuote } = await fixture.topUp(`${checkout}/usd/1000`);
+    const quoteId = String(topUpQuote["topUpQuoteId"]);
     const text = async (path: string) => {
-      const page = await fetch(`${fixture.server.url}/v1/${path}?topUpQuoteId=${topUpQuote["topUpQuoteId"]}`);
+      const separator = path.includes("?") ? "&" : "?";
+      const page = await fetch(`${fixture.server.url}/v1/${path}${separator}topUpQuoteId=${quoteId}`);
       return { text: await page.text(), refresh: page.headers.get("refresh") };
     };
     expect(await text("cancelled")).toEqual({
       text: expect.stringContaining("<h1>Nothing was paid</h1>"),
       refresh: null,
     });
+    expect((await text("cancelled")).text).toContain("<code>cairn topup</code>");
     const waiting = await text("done");
-    expect(waiting).toEqual({ text: expect.stringContaining("Waiting for your payment"), refresh: "2" });
+    const again = (seconds: number, reload: number) => `${seconds}; url=?topUpQuoteId=${quoteId}&reload=${reload}`;
+    expect(waiting).toEqual({ text: expect.stringContaining("Waiting for your payment"), refresh: again(2, 1) });
+    expect((await text("done?reload=29")).refresh).toBe(again(2, 30));
+    expect((await text("done?reload=30")).refresh).toBe(again(10, 31));
+    expect((await text("done?reload=x")).refresh).toBe(again(2, 1));
+    // After six minutes a person decides.
+    expect(await text("done?reload=60")).toEqual({
+      text: expect.stringContaining(`<a href="?topUpQuoteId=${quoteId}&amp;reload=0">Look again</a>`),
+      refresh: null,
+    });
     fixture.sandbox.payCheckout(paymentSession.id, "4242 4242 4242 4242");
     for (const path of ["done", "cancelled"]) {
       const paid = await eventually(
