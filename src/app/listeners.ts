@@ -15,6 +15,7 @@ import { createMetricsRoutes, gatewayMetricsPaths } from "../http/metrics-routes
 import type { PaidReads } from "../http/paid-reads.ts";
 import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
 import type { RequestMetrics } from "../http/request-metrics.ts";
+import type { RequestSpans } from "../http/request-spans.ts";
 import { type HttpServer, openServer, type ServerOptions } from "../http/server.ts";
 import { createServiceApp, type Service } from "../http/service-app.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -44,6 +45,8 @@ export type Listening = Readonly<{
   config: Config;
   certificate: Certificate | undefined;
   stats: RequestMetrics;
+  /** Undefined: requests are not traced. */
+  spans: RequestSpans | undefined;
   /** Shared, so that a client of several listeners has one limit. Undefined: no limits. */
   limiter: RateLimiter | undefined;
   /** Limits the memory of bodies in progress at all listeners together. */
@@ -54,7 +57,7 @@ export type Listening = Readonly<{
 
 /** Opens the listener of the gateway. It accepts the largest body of the services that are mounted on it. */
 export function listenForGateway(
-  { config, certificate, stats, limiter, memory, log, closers }: Listening,
+  { config, certificate, stats, spans, limiter, memory, log, closers }: Listening,
   gateway: Gateway,
   services: readonly ServicePlace[],
   paidReads?: PaidReads,
@@ -75,6 +78,7 @@ export function listenForGateway(
     memory,
     log,
     stats,
+    spans,
   };
   const server = claimPort({ name: "GATEWAY_PORT", value: options.port }, { name: "HOST", value: config.HOST }, () =>
     openServer(options),
@@ -124,7 +128,7 @@ export function bodyMemoryOf(config: Config, metrics: Metrics, blobThread: BlobT
  * @param metrics - Served there without the admin key; undefined if the other listeners serve them.
  */
 export function listenForAdmin(
-  { config, certificate, stats, memory, log, closers }: Listening,
+  { config, certificate, stats, spans, memory, log, closers }: Listening,
   administration: AnyElysia,
   metrics: Metrics | undefined,
 ): HttpServer {
@@ -143,6 +147,7 @@ export function listenForAdmin(
     memory,
     log,
     stats,
+    spans,
     service: "admin",
   } as const;
   const place = { name: "ADMIN_LISTEN", value: config.ADMIN_LISTEN ?? "" };
@@ -153,7 +158,7 @@ export function listenForAdmin(
 
 /** Opens the listener of another service. */
 export function listenForService(
-  { config, certificate, stats, limiter, memory, log, closers }: Listening,
+  { config, certificate, stats, spans, limiter, memory, log, closers }: Listening,
   { name, service, port, bodyBytesMax: largest }: ServicePlace,
 ): HttpServer {
   const options: ServerOptions = {
@@ -168,6 +173,7 @@ export function listenForService(
     memory,
     log,
     stats,
+    spans,
   };
   const server = claimPort(
     { name: `${name.toUpperCase()}_PORT`, value: port },

@@ -21,6 +21,7 @@ import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
 import { graphql } from "../http/graphql/graphql-routes.ts";
 import { createRequestMetrics, type RequestMetrics } from "../http/request-metrics.ts";
+import type { RequestSpans } from "../http/request-spans.ts";
 import { createServiceApp } from "../http/service-app.ts";
 import type { FollowStatus } from "../indexing/follow.ts";
 import { type Indexing, openIndexing } from "../indexing/indexing.ts";
@@ -54,6 +55,7 @@ import { openColumnar, queriedStoreOptions } from "./open-columnar.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
 import { systemRandom, systemRandomBytes } from "./random.ts";
 import { loadsOf, openBlobThread, openManifestThreads, type Threads } from "./threads.ts";
+import { openTraces } from "./traces.ts";
 import { walletPagesOf } from "./wallet-pages.ts";
 
 /** Parameters of {@link openGateway}. */
@@ -169,7 +171,8 @@ export function openGateway(
   events.on("blockListChanged", gateway.forgetAll);
   events.on("items", (ids) => forget(ids, gateway, sources));
   const apart = isApart ? administration.routes : undefined;
-  const listeners = openListeners(parts, { metrics, requests }, gateway, services, apart);
+  const spans = openTraces(parts, metrics, parts.nodeUrls);
+  const listeners = openListeners(parts, { metrics, requests, spans }, gateway, services, apart);
   const webhooks = openSetWebhooks(parts, base);
   if (webhooks !== undefined) events.on("queuedTransaction", webhooks.onQueuedTransaction);
   const indexing = startIndexing(parts, base, gateway, webhooks);
@@ -207,7 +210,15 @@ export function openGateway(
 /** Opens all listeners. @param administration - The admin API for a separate listener. */
 function openListeners(
   parts: GatewayParts,
-  { metrics, requests: stats }: Readonly<{ metrics: Metrics; requests: RequestMetrics }>,
+  {
+    metrics,
+    requests: stats,
+    spans,
+  }: Readonly<{
+    metrics: Metrics;
+    requests: RequestMetrics;
+    spans: RequestSpans | undefined;
+  }>,
   gateway: Gateway,
   services: readonly ServicePlace[],
   administration: AnyElysia | undefined,
@@ -217,7 +228,7 @@ function openListeners(
   const certificate = files && firstCertificate(files, systemClock, log);
   const limiter = limiterOf(config, metrics);
   const memory = bodyMemoryOf(config, metrics, openBlobThread(closers));
-  const listening = { config, certificate, stats, limiter, memory, log, closers };
+  const listening = { config, certificate, stats, spans, limiter, memory, log, closers };
   const server = listenForGateway(listening, gateway, services, paidReadsOf(parts.paid, limiter, log));
   const apart = config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
   const adminServer = administration && listenForAdmin(listening, administration, apart);

@@ -2,7 +2,21 @@
  * Settings of the program: listeners, administration, the development chain and the log.
  * @module
  */
-import { choice, count, flag, list, listenAddress, listenHost, port, setting, text, url } from "./setting-readers.ts";
+import { samplerNames } from "../lib/trace-context.ts";
+import {
+  choice,
+  count,
+  flag,
+  headerList,
+  list,
+  listenAddress,
+  listenHost,
+  port,
+  setting,
+  share,
+  text,
+  url,
+} from "./setting-readers.ts";
 
 export const serverSettings = {
   DATA_DIR: setting({
@@ -97,6 +111,40 @@ export const adminSettings = {
     read: text,
     unit: "folder",
     effect: "Exports are written below this folder only; unset is `export` in DATA_DIR.",
+  }),
+} as const;
+
+export const traceSettings = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: setting({
+    read: url,
+    unit: "URL",
+    effect: "OpenTelemetry collector that receives traces by OTLP/HTTP, at `/v1/traces` below it; unset: no traces.",
+  }),
+  OTEL_EXPORTER_OTLP_HEADERS: setting({
+    read: headerList,
+    unit: "name=value, separated by commas",
+    effect: "Headers that are sent to the collector, values percent-encoded.",
+    secret: true,
+  }),
+  OTEL_SERVICE_NAME: setting({
+    read: text,
+    fallback: "cairn",
+    unit: "text",
+    effect: "Name of this program in traces.",
+  }),
+  OTEL_TRACES_SAMPLER: setting({
+    read: choice(...samplerNames),
+    fallback: "parentbased_always_on" as const,
+    unit: "name",
+    effect:
+      "Which requests are traced: `always_on`, `always_off`, `traceidratio`; with the prefix `parentbased_`, a " +
+      "caller's `traceparent` decides where there is one.",
+  }),
+  OTEL_TRACES_SAMPLER_ARG: setting({
+    read: share,
+    fallback: 1,
+    unit: "0 to 1",
+    effect: "Share of traces that `traceidratio` records.",
   }),
 } as const;
 

@@ -206,6 +206,38 @@ export function list<Value>(read: (text: string) => Value): (value: string) => r
       .map(read);
 }
 
+/** A decimal number from 0 to 1. */
+export function share(value: string): number {
+  const number = /^\d*\.?\d+$/.test(value) ? Number(value) : Number.NaN;
+  if (!(number <= 1)) throw new Error("a number from 0 to 1, such as 0.01");
+  return number;
+}
+
+/**
+ * Headers as `name=value`, separated by commas, values percent-encoded.
+ * Source: OpenTelemetry Protocol Exporter, "Specifying headers via environment variables".
+ */
+export function headerList(value: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(list(readHeader)(value));
+}
+
+function readHeader(pair: string): readonly [name: string, value: string] {
+  const at = pair.indexOf("=");
+  const name = pair.slice(0, Math.max(at, 0)).trim().toLowerCase();
+  const value = decodedOf(pair.slice(at + 1).trim());
+  const isValid = /^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name) && value !== undefined && /^[\t\x20-\x7e]*$/.test(value);
+  if (!isValid) throw new Error("headers as name=value, separated by commas");
+  return [name, value];
+}
+
+function decodedOf(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined; // an incomplete escape
+  }
+}
+
 /** A gateway that content is requested from. */
 export type GatewayAddress = Readonly<{
   url: string;

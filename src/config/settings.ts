@@ -19,7 +19,7 @@ import {
   webhookSettings,
 } from "./gateway-settings.ts";
 import { cardSettings, paymentSettings, tokenSettings, x402Settings } from "./payment-settings.ts";
-import { adminSettings, devSettings, logSettings, serverSettings } from "./program-settings.ts";
+import { adminSettings, devSettings, logSettings, serverSettings, traceSettings } from "./program-settings.ts";
 import { uploadSettings } from "./upload-settings.ts";
 
 /**
@@ -42,6 +42,7 @@ export const settingGroups = {
   "Card payments": cardSettings,
   "Token payments": tokenSettings,
   "x402 payments": x402Settings,
+  Traces: traceSettings,
   "Development chain": devSettings,
   Log: logSettings,
 } as const;
@@ -62,6 +63,7 @@ export const settings = {
   ...cardSettings,
   ...tokenSettings,
   ...x402Settings,
+  ...traceSettings,
   ...devSettings,
   ...logSettings,
 } as const;

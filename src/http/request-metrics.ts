@@ -75,7 +75,8 @@ export type RequestMetrics = Readonly<{
 /** Upper bounds in seconds, from a memory look-up to the longest wait for a source. */
 export const durationBuckets = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100] as const;
 
-const knownMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+/** Methods that are label values. */
+export const knownMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 /** Label of every other method. */
 const otherMethod = "OTHER";
@@ -144,12 +145,12 @@ export function createRequestMetrics(
     respondedFromCache: ({ request, label, response, clientAddress }) => {
       const bytes = bodySizeOf(response);
       const { status } = response;
-      const from = heldMemoryOf(response)?.kind === "file" ? "disk" : "memory";
+      const from = cachedTierOf(response);
       counts.countCached({ label, status, bytes, from });
       if (!logsCached) return;
       const { service, route } = label;
       const { url, headers } = request;
-      const path = url.slice(url.indexOf("/", url.indexOf("//") + 2)).split("?", 1)[0];
+      const path = cachedPathOf(url);
       const line = { method: "GET", path, service, route, status, durationMs: 0, bytes, from };
       log.info("request completed", { ...line, ...clientFields(headers, clientAddress()) });
     },
@@ -165,7 +166,7 @@ function clientFields(headers: Headers, client: string): Readonly<Record<string,
 }
 
 /** Bytes of a body: as noted, or as the response states; 0 for a stream of unknown length. */
-function bytesOf(response: Response): number {
+export function bytesOf(response: Response): number {
   const noted = bodySizeOf(response);
   if (noted > 0) return noted;
   const stated = Number(response.headers.get("content-length") ?? 0);
@@ -173,10 +174,20 @@ function bytesOf(response: Response): number {
 }
 
 /** The place of content; undefined for a response that is not content. */
-function tierOf({ headers }: Response): ContentTier | undefined {
+export function tierOf({ headers }: Response): ContentTier | undefined {
   const cache = headers.get("X-Cache");
   if (cache === "HIT") return "disk";
   return cache === "MISS" ? "source" : undefined;
+}
+
+/** The place of a response from the response cache. */
+export function cachedTierOf(response: Response): ContentTier {
+  return heldMemoryOf(response)?.kind === "file" ? "disk" : "memory";
+}
+
+/** The path of a request that the response cache responded to. */
+export function cachedPathOf(url: string): string {
+  return url.slice(url.indexOf("/", url.indexOf("//") + 2)).split("?", 1)[0] ?? "";
 }
 
 type Counted = Readonly<{

@@ -11,6 +11,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { type Failure, failures } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
+import type { Span } from "../lib/spans.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { clientClosedStatus, reportsDisconnect } from "./client-disconnect.ts";
 import { corsHeaders, isAdministration, preflightResponse } from "./cors.ts";
@@ -20,7 +21,8 @@ import type { Admission, PaidReads } from "./paid-reads.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
 import { contextOf, type RequestContext } from "./request-context.ts";
 import { clearLargeCookies } from "./request-limits.ts";
-import type { RequestMetrics } from "./request-metrics.ts";
+import type { CompletedRequest, RequestMetrics } from "./request-metrics.ts";
+import type { RequestSpans } from "./request-spans.ts";
 import type { Target } from "./request-target.ts";
 import { codeResponse, failureMessageOf, failureResponse } from "./responses.ts";
 import { failureOf } from "./route-schema.ts";
@@ -63,6 +65,8 @@ export type ServerOptions = Readonly<{
   memory?: BodyMemory | undefined;
   log: Log;
   stats: Pick<RequestMetrics, "responded" | "respondedFromCache">;
+  /** Absent: requests are not traced. */
+  spans?: RequestSpans | undefined;
 }>;
 
 /** A response that was made from a failure. */
@@ -96,7 +100,7 @@ type BunServer = ReturnType<typeof Bun.serve>;
 
 /** Opens a listener. Throws when the port is taken. */
 export function openServer(options: ServerOptions): HttpServer {
-  const { log, stats, limiter, memory } = options;
+  const { log, stats, spans, limiter, memory } = options;
   const idleSeconds = options.idleSeconds ?? idleSecondsMax;
   const table = createRouteTable(options.app.routes);
   const labels = createRouteLabels(options.service ?? "gateway");
@@ -123,7 +127,7 @@ export function openServer(options: ServerOptions): HttpServer {
     return ready;
   };
 
-  const reply = async (arrived: Request, server: BunServer): Promise<Response> => {
+  const reply = async (arrived: Request, server: BunServer, span?: Span): Promise<Response> => {
     const startedAt = performance.now();
     const account = memory?.open(arrived, connections.requestsAt(server));
     const received = receive(arrived, connections.of(arrived, server), account, options.pathOf);
@@ -138,7 +142,7 @@ export function openServer(options: ServerOptions): HttpServer {
     await charge(options, admission, received, arrived.method, response);
     const label = rejected === undefined ? labelOf(received, labels) : labels.ofUnrouted(context.target.path);
     const durationMs = performance.now() - startedAt;
-    stats.responded({ request: arrived, context, label, response, durationMs });
+    note(options, { request: arrived, context, label, response, durationMs }, span);
     return context.headOnly ? await headersOnly(response) : response;
   };
 
@@ -150,15 +154,15 @@ export function openServer(options: ServerOptions): HttpServer {
     bodyBytesMax: options.bodyBytesMax,
     fetch: (request, self) => {
       const ready = fromMemory(request, self);
-      if (ready === undefined) return reply(request, self);
+      if (ready === undefined)
+        return spans === undefined ? reply(request, self) : spans.run(request, (span) => reply(request, self, span));
       const clientAddress = () => requestSummaryOf(request, connections.of(request, self)).clientAddress();
-      stats.respondedFromCache({ request, label: labels.ofCached(request.url), response: ready, clientAddress });
+      const cached = { request, label: labels.ofCached(request.url), response: ready, clientAddress };
+      stats.respondedFromCache(cached);
+      spans?.respondedFromCache(cached);
       return ready;
     },
-    error: (error) => {
-      log.error("response could not be sent", { error });
-      return codeResponse(isMissingFile(error) ? "busy" : "internal");
-    },
+    error: (error) => unsentResponse(error, log),
   });
 
   const scheme = options.certificate === undefined ? "http" : "https";
@@ -175,6 +179,17 @@ export function openServer(options: ServerOptions): HttpServer {
       return closing;
     },
   };
+}
+
+/** Counts, logs and traces a response. */
+function note({ stats, spans }: ServerOptions, completed: CompletedRequest, span: Span | undefined): void {
+  stats.responded(completed);
+  if (span !== undefined) spans?.responded(span, completed);
+}
+
+function unsentResponse(error: Error, log: Log): Response {
+  log.error("response could not be sent", { error });
+  return codeResponse(isMissingFile(error) ? "busy" : "internal");
 }
 
 type Limits = Pick<ServerOptions, "limiter" | "paidReads">;

@@ -2,6 +2,7 @@
  * A bounded queue whose jobs go to workers in batches. While all workers are busy, jobs gather into larger batches.
  * @module
  */
+import { outsideSpans, traced } from "./spans.ts";
 
 /** One job in the queue. The worker of its batch resolves or rejects it. */
 export type BatchJob<Input, Output> = Readonly<{
@@ -11,6 +12,8 @@ export type BatchJob<Input, Output> = Readonly<{
 }>;
 
 export type BatcherOptions<Input, Output, Worker> = Readonly<{
+  /** Names the span of a job, from its queue to its result. A batch belongs to no request. */
+  name: string;
   /** Each worker processes one batch at a time; the worker that has been idle longest gets the next batch. */
   workers: readonly Worker[];
   /** Maximum number of queued jobs; running jobs do not count. */
@@ -32,7 +35,7 @@ export type Batcher<Input, Output> = Readonly<{
 export function createBatcher<Input, Output, Worker>(
   options: BatcherOptions<Input, Output, Worker>,
 ): Batcher<Input, Output> {
-  const { workers, waitingMax, batchSize, run, defer = setImmediate } = options;
+  const { name, workers, waitingMax, batchSize, run, defer = setImmediate } = options;
   const waiting: BatchJob<Input, Output>[] = [];
   const idle = new Set(workers.entries());
   let isStarting = false;
@@ -43,7 +46,7 @@ export function createBatcher<Input, Output, Worker>(
       if (waiting.length === 0) return;
       const batch = waiting.splice(0, batchSize(waiting, idle.size));
       idle.delete(slot);
-      void run(batch, slot[1]).finally(() => {
+      void outsideSpans(() => run(batch, slot[1])).finally(() => {
         idle.add(slot);
         start();
       });
@@ -59,7 +62,7 @@ export function createBatcher<Input, Output, Worker>(
         isStarting = true;
         defer(start);
       }
-      return promise;
+      return traced(name, () => promise);
     },
     waiting: () => waiting.length,
   };

@@ -11,6 +11,7 @@
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, zstdDecompress } from "node:zlib";
 import { Failure } from "../failures.ts";
+import { type TracedCall, traceCall } from "./http-spans.ts";
 import { createSemaphore, type Release } from "./semaphore.ts";
 import { isTimeout, timeout } from "./stop.ts";
 
@@ -122,36 +123,64 @@ export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
     return beginCall(await permit, signal, life.signal);
   }
 
-  return {
-    async whole(request, bodyBytesMax, signal) {
-      const call = await begin(signal);
-      if ("kind" in call) return call;
-      const { stallMs } = timeouts;
-      const total = setTimeout(() => call.stop(timeout(timeouts.totalMs)), timeouts.totalMs);
-      try {
-        const asked = await ask(request, call, timeouts.firstByteMs, reach);
-        const reply =
-          asked.kind === "fault"
-            ? asked
-            : await readWhole({ request, response: asked.response, bodyBytesMax, stallMs }, call);
-        signal.throwIfAborted();
-        return reply;
-      } finally {
-        clearTimeout(total);
-        call.end();
-      }
-    },
-    async stream(request, signal) {
-      const call = await begin(signal);
-      if ("kind" in call) return call;
+  async function whole(request: HttpRequest, bodyBytesMax: number, signal: AbortSignal): Promise<HttpResponse | Fault> {
+    const call = await begin(signal);
+    if ("kind" in call) return call;
+    const { stallMs } = timeouts;
+    const total = setTimeout(() => call.stop(timeout(timeouts.totalMs)), timeouts.totalMs);
+    try {
       const asked = await ask(request, call, timeouts.firstByteMs, reach);
-      if (asked.kind === "response") return openStream(request, asked.response, call, timeouts.stallMs);
-      call.end();
+      const reply =
+        asked.kind === "fault"
+          ? asked
+          : await readWhole({ request, response: asked.response, bodyBytesMax, stallMs }, call);
       signal.throwIfAborted();
-      return asked;
+      return reply;
+    } finally {
+      clearTimeout(total);
+      call.end();
+    }
+  }
+
+  async function stream(request: HttpRequest, signal: AbortSignal, onEnd?: BodyEnd): Promise<HttpStream | Fault> {
+    const call = await begin(signal);
+    if ("kind" in call) return call;
+    const asked = await ask(request, call, timeouts.firstByteMs, reach);
+    if (asked.kind === "response") return openStream(request, asked.response, call, timeouts.stallMs, onEnd);
+    call.end();
+    signal.throwIfAborted();
+    return asked;
+  }
+
+  const isStranger = reach !== undefined;
+  return {
+    whole(request, bodyBytesMax, signal) {
+      const trace = traceCall(request, isStranger);
+      if (trace === undefined) return whole(request, bodyBytesMax, signal);
+      return noting(trace, whole(trace.request, bodyBytesMax, signal));
+    },
+    stream(request, signal) {
+      const trace = traceCall(request, isStranger);
+      if (trace === undefined) return stream(request, signal);
+      return noting(trace, stream(trace.request, signal, trace.streamed));
     },
     close: () => life.abort(new DOMException("the client was closed", "AbortError")),
   };
+}
+
+/** Notes the result of a call in its span. */
+async function noting<Reply extends HttpResponse | HttpStream | Fault>(
+  trace: TracedCall<HttpRequest>,
+  call: Promise<Reply>,
+): Promise<Reply> {
+  try {
+    const reply = await call;
+    trace.replied(reply);
+    return reply;
+  } catch (error) {
+    trace.failed(error);
+    throw error;
+  }
 }
 
 export function fault(reason: FaultReason, detail: string, status?: number): Fault {
@@ -356,12 +385,24 @@ function join(pieces: readonly Uint8Array[], size: number): Uint8Array {
   return body;
 }
 
-function openStream(request: HttpRequest, response: Response, call: Call, stallMs: number): HttpStream {
+/** Notified once of the end of a streamed body. @param error - Why it is incomplete. */
+type BodyEnd = (bytes: number, error: unknown) => void;
+
+function openStream(
+  request: HttpRequest,
+  response: Response,
+  call: Call,
+  stallMs: number,
+  onEnd?: BodyEnd,
+): HttpStream {
   let ended = false;
+  let size = 0;
+  let failure: unknown;
   const end = () => {
     if (ended) return;
     ended = true;
     call.end();
+    onEnd?.(size, failure);
   };
   const cancel = () => {
     if (ended) return;
@@ -372,7 +413,6 @@ function openStream(request: HttpRequest, response: Response, call: Call, stallM
   call.rest();
 
   async function* pieces(): AsyncGenerator<Uint8Array> {
-    let size = 0;
     try {
       // No timeout runs while the reader is slow: only pauses of the source count.
       call.phase(stallMs);
@@ -386,8 +426,8 @@ function openStream(request: HttpRequest, response: Response, call: Call, stallM
         throw failureOf(fault("cut", `${size} of ${announced} bytes came`));
       }
     } catch (error) {
-      if (error instanceof Failure) throw error;
-      throw failureOf(faultOf(error, call.signal, "cut"));
+      failure = error instanceof Failure ? error : failureOf(faultOf(error, call.signal, "cut"));
+      throw failure;
     } finally {
       cancel();
     }

@@ -11,6 +11,7 @@ import type { MessagePort, StructuredSerializeOptions } from "node:worker_thread
 import { Piscina } from "piscina";
 import { Failure } from "../failures.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
+import { type Span, traced } from "../lib/spans.ts";
 import { untilStopped } from "../lib/stop.ts";
 
 /**
@@ -167,12 +168,17 @@ export function openPool(options: PoolOptions): Pool<Readonly<Record<string, (jo
     }
   };
 
-  const run = async (name: string, job: unknown, jobOptions: JobOptions = {}): Promise<unknown> => {
+  const run = (name: string, job: unknown, jobOptions: JobOptions = {}): Promise<unknown> =>
+    traced(`${options.entry}.${name}`, (span) => call(name, job, jobOptions, span));
+
+  const call = async (name: string, job: unknown, jobOptions: JobOptions, span: Span | undefined): Promise<unknown> => {
+    const calledMs = performance.now();
     const signal = jobOptions.signal ?? neverAborted;
     const startedBefore = starts.read();
     const permit = semaphore.take(signal);
     if (permit === undefined) throw new Failure("busy", { entry: String(options.entry), name });
     const release = await permit;
+    if (span !== undefined) span.attributes = { "cairn.thread.wait_ms": performance.now() - calledMs };
     const makeJob = () => (typeof job === "function" ? job(starts.read() - startedBefore) : job);
     return await untilStopped(work(name, makeJob, jobOptions).finally(release), signal);
   };

@@ -34,6 +34,7 @@ const waitingMax = 4_096;
 
 export function createReceiptSigner({ signAll, threads }: ReceiptSignerOptions): SignReceipt {
   const batcher = createBatcher<ReceiptTerms, string, number>({
+    name: "upload.receipt",
     workers: Array.from({ length: threads }, (_, thread) => thread),
     waitingMax,
     batchSize: (waiting, idle) => Math.min(batchMax, Math.ceil(waiting.length / idle)),

@@ -12,6 +12,7 @@ type NumberJob = BatchJob<number, string>;
 function recorded(workers: readonly string[], most = 3, waitingMax = 100) {
   const batches: Readonly<{ worker: string; inputs: readonly number[]; end: () => void }>[] = [];
   const batcher = createBatcher<number, string, string>({
+    name: "test",
     workers,
     waitingMax,
     batchSize: (waiting) => Math.min(most, waiting.length),

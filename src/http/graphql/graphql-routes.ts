@@ -9,6 +9,7 @@ import { Failure, type FailureRow, failures } from "../../failures.ts";
 import type { GraphqlJob } from "../../graphql/graphql-server.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
+import { type Span, traced } from "../../lib/spans.ts";
 import type { Pool, Workers } from "../../threads/pool.ts";
 import { contextOf } from "../request-context.ts";
 import { noStore } from "../responses.ts";
@@ -32,10 +33,10 @@ export type GraphqlOptions = Readonly<{
 
 /** Creates the route `/graphql`. */
 export function graphql(options: GraphqlOptions) {
-  return graphqlEndpoint((request) => respond(request, options));
+  return graphqlEndpoint((request) => traced("graphql", (span) => respond(request, options, span)));
 }
 
-async function respond(request: Request, options: GraphqlOptions): Promise<Response> {
+async function respond(request: Request, options: GraphqlOptions, span: Span | undefined): Promise<Response> {
   const type = acceptedMediaType(request.headers.get("accept"));
   if (type === undefined)
     return errorResponse(406, "Responses are application/json or application/graphql-response+json.");
@@ -56,6 +57,7 @@ async function respond(request: Request, options: GraphqlOptions): Promise<Respo
       endsAtMs: endsAtMs + startMs,
     });
     const { status, body, defects } = await pool.run("executeQuery", job, { signal: request.signal });
+    if (span !== undefined) span.attributes = { "graphql.operation.type": "query", "cairn.graphql.status": status };
     for (const error of defects) log.error("defect", { requestId, error });
     await memory.holdComposed(body.byteLength);
     return new Response(body, { status, headers: { "Content-Type": `${type}; charset=utf-8` } });

@@ -4,6 +4,7 @@
  */
 
 import { Failure } from "../../failures.ts";
+import { type Span, traced } from "../../lib/spans.ts";
 import {
   type LedgerDatabase,
   type Row,
@@ -353,12 +354,21 @@ export function openedLedger(
   };
   return {
     kind,
-    write: writes.write,
-    read: reads.read,
+    write: (work) => traced("ledger.write", (span) => noting(span, kind, writes.write(work))),
+    read: (work) => traced("ledger.read", (span) => noting(span, kind, reads.read(work))),
     faults: writes.faults,
     close: () => {
       closed ??= close();
       return closed;
     },
   };
+}
+
+function noting<Result>(
+  span: Span | undefined,
+  kind: LedgerDatabase["kind"],
+  result: Promise<Result>,
+): Promise<Result> {
+  if (span !== undefined) span.attributes = { "db.system.name": kind === "sqlite" ? "sqlite" : "postgresql" };
+  return result;
 }

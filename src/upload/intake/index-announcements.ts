@@ -37,6 +37,7 @@ const patienceMs = 1_000;
 
 export function createAnnouncer({ addPending, log }: AnnouncerOptions): Announcer {
   const batcher = createBatcher<PendingRow, void, undefined>({
+    name: "upload.announcement",
     workers: [undefined],
     waitingMax,
     batchSize: (waiting) => Math.min(rowsPerWrite, waiting.length),

@@ -59,6 +59,7 @@ export function createItemStore(folder: string, pools: readonly Pool<Workers["in
   assert(pools.length > 0, "items are taken by threads");
   let waitingBytes = 0;
   const batcher = createBatcher<Uint8Array, WrittenItem, Pool<Workers["intake"]>>({
+    name: "upload.intake",
     workers: pools,
     waitingMax: waitingItemsMax,
     batchSize,

@@ -1,0 +1,179 @@
+/**
+ * Sends ended spans to a collector by OTLP over HTTP, in batches and in the background. Requests never wait for it: a
+ * span that finds the queue full is dropped and counted.
+ * Source: OTLP 1.5, "OTLP/HTTP Request", "OTLP/HTTP Response", "Failures"; docs/decisions/101-traces.md.
+ * @module
+ */
+import { type Http, openHttp } from "./http-client.ts";
+import { isJsonObject, readJson } from "./json.ts";
+import type { Log } from "./log.ts";
+import { openBackgroundLoop } from "./loop.ts";
+import type { Metrics } from "./metrics.ts";
+import { type RetryPlan, retry } from "./retry.ts";
+import type { Span } from "./spans.ts";
+import { withDeadline } from "./stop.ts";
+
+export type SpanExporter = Readonly<{
+  /** Queues a span, or drops it. Never throws. */
+  add: (span: Span) => void;
+  /** Counts a span that was dropped before it began. */
+  drop: () => void;
+  /** Sends what is queued, for at most {@link flushMsMax}. */
+  close: () => Promise<void>;
+}>;
+
+type SpanExporterOptions = Readonly<{
+  /** The URL of the collector's traces. */
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  encode: (spans: readonly Span[]) => Uint8Array<ArrayBuffer>;
+  metrics: Metrics;
+  log: Log;
+  random: () => number;
+  /** Time between two batches, unless more than a batch is waiting. Milliseconds. */
+  everyMs?: number;
+  attempts?: RetryPlan;
+  /** Timeout of an attempt. Milliseconds. */
+  timeoutMs?: number;
+}>;
+
+/** Queued spans; about 1 KB each. */
+export const spansWaitingMax = 8_192;
+
+/** Spans of one request; encoding them takes about a millisecond. */
+const spansPerBatch = 512;
+
+const everyMsDefault = 1_000;
+const attemptsDefault: RetryPlan = { attempts: 4, firstMs: 1_000, longestMs: 5_000 };
+/** The default of `OTEL_EXPORTER_OTLP_TIMEOUT`. */
+const timeoutMsDefault = 10_000;
+
+/** Longest delay of a stop. Milliseconds. */
+const flushMsMax = 3_000;
+
+/** A response is a short record. */
+const responseBytesMax = 64 * 2 ** 10;
+
+/** What became of spans; the label of the metric. */
+const outcomes = ["exported", "queue_full", "trace_full", "failed", "rejected"] as const;
+
+/** Result of one attempt. */
+type Sent =
+  | Readonly<{ kind: "accepted"; rejected: number }>
+  | Readonly<{ kind: "failed"; reason: string; isTemporary: boolean }>;
+
+export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
+  const { metrics, log, random, everyMs = everyMsDefault, timeoutMs = timeoutMsDefault } = options;
+  const http = openHttp({ firstByteMs: timeoutMs, stallMs: timeoutMs, totalMs: timeoutMs });
+  const queue: Span[] = [];
+  const spans = metrics.counter({
+    name: "trace_spans_total",
+    help: "Ended spans by outcome: exported; or dropped because of a limit, or by the collector.",
+    labels: { outcome: outcomes },
+  });
+  const count = (outcome: (typeof outcomes)[number], by = 1) => {
+    if (by > 0) spans.inc({ outcome }, by);
+  };
+  const reports = createReports(log);
+
+  const settle = (batch: readonly Span[], sent: Sent): void => {
+    reports.note(sent);
+    const rejected = sent.kind === "failed" ? 0 : Math.min(sent.rejected, batch.length);
+    const failed = sent.kind === "failed" ? batch.length : 0;
+    count("failed", failed);
+    count("rejected", rejected);
+    count("exported", batch.length - rejected - failed);
+  };
+  const exportBatch = async (signal: AbortSignal): Promise<void> => {
+    const batch = queue.splice(0, spansPerBatch);
+    if (batch.length === 0) return;
+    const body = options.encode(batch);
+    const attempt = () => send(http, options, body, signal);
+    const isFinal = (sent: Sent) => sent.kind === "accepted" || !sent.isTemporary;
+    try {
+      settle(batch, await retry(options.attempts ?? attemptsDefault, signal, random, attempt, isFinal));
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      queue.unshift(...batch); // the last attempt is made by `close`
+    }
+  };
+
+  const loop = openBackgroundLoop(
+    "traces",
+    async (signal) => {
+      await exportBatch(signal);
+      return queue.length >= spansPerBatch ? 0 : everyMs;
+    },
+    (error) => {
+      log.error("defect", { error });
+      return everyMs;
+    },
+  );
+  let isClosed = false;
+  const flush = async (signal: AbortSignal): Promise<void> => {
+    while (queue.length > 0 && !signal.aborted) {
+      const batch = queue.splice(0, spansPerBatch);
+      const sent = await send(http, options, options.encode(batch), signal).catch(stopped);
+      settle(batch, sent);
+      if (sent.kind === "failed") break;
+    }
+    count("failed", queue.splice(0).length);
+  };
+
+  return {
+    add: (span) => {
+      if (isClosed || queue.length >= spansWaitingMax) count("queue_full");
+      else queue.push(span);
+      if (queue.length === spansPerBatch) loop.wake();
+    },
+    drop: () => count("trace_full"),
+    close: async () => {
+      await loop.close();
+      isClosed = true;
+      await withDeadline(new AbortController().signal, flushMsMax, flush);
+      http.close();
+    },
+  };
+}
+
+/** The call has ended with the deadline of the stop, which is its reason. */
+function stopped(): Sent {
+  return { kind: "failed", reason: "the program stopped", isTemporary: false };
+}
+
+/** Statuses after which a batch may be sent again. Source: OTLP 1.5, "Retryable Response Codes". */
+const temporaryStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+
+async function send(
+  http: Http,
+  { url, headers }: SpanExporterOptions,
+  body: Uint8Array<ArrayBuffer>,
+  signal: AbortSignal,
+): Promise<Sent> {
+  const all = { ...headers, "content-type": "application/json" };
+  const response = await http.whole({ method: "POST", url, headers: all, body }, responseBytesMax, signal);
+  if (response.kind === "fault") return { kind: "failed", reason: response.detail, isTemporary: true };
+  const { status } = response;
+  if (status >= 200 && status < 300) return { kind: "accepted", rejected: rejectedOf(response.body) };
+  return { kind: "failed", reason: `status ${status}`, isTemporary: temporaryStatuses.has(status) };
+}
+
+/** Spans that the collector rejected of an accepted batch. Source: OTLP 1.5, "Partial Success". */
+function rejectedOf(body: Uint8Array): number {
+  const record = readJson(new TextDecoder().decode(body));
+  const partial = isJsonObject(record) ? record["partialSuccess"] : undefined;
+  const rejected = Number(isJsonObject(partial) ? (partial["rejectedSpans"] ?? 0) : 0);
+  return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0;
+}
+
+/** Logs when the export begins to fail, and when it works again; not each batch. */
+function createReports(log: Log) {
+  let isFailing = false;
+  return {
+    note: (sent: Sent): void => {
+      if (sent.kind === "failed" && !isFailing) log.warn("traces could not be exported", { reason: sent.reason });
+      if (sent.kind === "accepted" && isFailing) log.info("traces are exported again");
+      isFailing = sent.kind === "failed";
+    },
+  };
+}
