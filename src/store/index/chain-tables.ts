@@ -11,9 +11,11 @@ import type { Database } from "bun:sqlite";
 import { blockHashBytes, type Id, idBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
+import type { JournalBlock } from "./change-record.ts";
 import { cutData, packText } from "./header-texts.ts";
 import type { Counts } from "./index-counters.ts";
 import type { BlockChecks, BlockRow, PendingRow, TransactionRow, WeaveLayout } from "./index-types.ts";
+import type { Journal } from "./journal.ts";
 import {
   nextPendingSequence,
   type Place,
@@ -57,7 +59,10 @@ const addBlockSql = `INSERT INTO blocks (height, hash, previous, timestamp, tx_c
    checked = CASE WHEN followed > excluded.followed THEN checked ELSE excluded.checked END,
    unchecked = CASE WHEN followed > excluded.followed THEN unchecked ELSE excluded.unchecked END`;
 
-export function createChainTables(db: Database, rows: RowTable, counts: Counts): ChainTables {
+/** Dependencies, all of one database. */
+type ChainParts = Readonly<{ db: Database; rows: RowTable; counts: Counts; journal: Journal }>;
+
+export function createChainTables({ db, rows, counts, journal }: ChainParts): ChainTables {
   const addBlock = prepare(db, addBlockSql);
   const addText = prepare(db, "INSERT OR IGNORE INTO block_texts VALUES (?, ?)");
   const known = prepareQuery<KnownBlock>(
@@ -71,6 +76,10 @@ export function createChainTables(db: Database, rows: RowTable, counts: Counts):
   const setSpan = prepare(db, "UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = (? << 31)");
   const setChecks = prepare(db, "UPDATE blocks SET checked = ?, unchecked = ? WHERE height = ?");
   const addParts = createTransactionParts(db);
+  const followedFrom = prepareQuery<JournalBlock>(
+    db,
+    "SELECT height, hash, timestamp FROM blocks WHERE height >= ? AND followed = 1 ORDER BY height DESC",
+  );
   const removeRange = createRangeRemoval(db, counts);
 
   return {
@@ -86,6 +95,7 @@ export function createChainTables(db: Database, rows: RowTable, counts: Counts):
       );
       if (block.text !== "") addText.run(block.height, packText(block.text));
       if (!followed || before?.followed === 1) return;
+      journal.blockCame({ height: block.height, hash, timestamp: block.timestamp });
       counts.add("blocks", 1);
       counts.add("blockTransactions", block.txCount);
       counts.add("transactions", before?.stored ?? 0);
@@ -123,6 +133,7 @@ export function createChainTables(db: Database, rows: RowTable, counts: Counts):
     removeFrom: (height) => {
       const first = packHeight(height);
       const last = packHeight(pendingHeight) - 1n;
+      journal.blocksLeft(followedFrom.all(height));
       const removed = removeInSteps((limit) => rows.remove("n BETWEEN ? AND ?", [first, last], limit));
       return { blocks: removeRange(height, first, last), rows: removed };
     },

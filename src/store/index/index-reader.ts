@@ -29,6 +29,7 @@ import {
   type Located,
   stableDepth,
 } from "./index-types.ts";
+import { createJournalReads } from "./journal.ts";
 import { type WindowSizes, windowSizesDefault } from "./page-sql.ts";
 import { createPartReads } from "./part-reads.ts";
 import { pendingHeight, placeHigh, placeLow } from "./place.ts";
@@ -103,6 +104,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     dueMissing: chain.dueMissing,
     ...bundleReads,
     bundlePasses: createBundlePassReads(db),
+    journal: createJournalReads(db),
     storedPartitions: createStoredPartitionReads(db, ids),
     bundleRow: (id) =>
       inSnapshot(db, () => {

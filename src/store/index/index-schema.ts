@@ -263,6 +263,18 @@ INSERT OR IGNORE INTO meta VALUES ('parts_version', 0);
 INSERT OR IGNORE INTO meta SELECT 'old_ids_from', 0 WHERE EXISTS (SELECT 1 FROM parts);
 `;
 
+/**
+ * The journal (journal.ts): records of successive changes, as `change-record.ts` writes them.
+ *   last    number of the record's last change; changes are numbered from 1
+ *   count   changes of the record
+ *   body    empty: a reset, for changes without details
+ * meta.journal: its name, which differs in each index.
+ */
+const changes = `
+CREATE TABLE changes (last INTEGER PRIMARY KEY, count INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
+INSERT OR IGNORE INTO meta VALUES ('journal', lower(hex(randomblob(6))));
+`;
+
 /** The scripts from an empty file to the newest version. */
 export const indexMigrations: readonly string[] = [
   tables,
@@ -273,4 +285,5 @@ export const indexMigrations: readonly string[] = [
   bundlePasses,
   storedPartitions,
   idsInParts,
+  changes,
 ];

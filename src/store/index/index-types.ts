@@ -6,6 +6,7 @@
  */
 import type { Address, BlockHash, Id } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
+import type { JournalReads } from "./journal.ts";
 import type { Place } from "./place.ts";
 import type { StoredPartitionReads } from "./stored-partitions.ts";
 
@@ -517,6 +518,8 @@ export type IndexReader = Readonly<{
   nextBundleAt: () => number | undefined;
   counts: () => IndexCounts;
   times: () => IndexTimes;
+  /** The journal of changes. */
+  journal: JournalReads;
   /** Partitions of the columnar store. */
   storedPartitions: StoredPartitionReads;
   /** Descriptions of damage; empty when the file is intact. Reads the complete file. */

@@ -40,6 +40,7 @@ import type {
   TransactionRow,
   WeaveLayout,
 } from "./index-types.ts";
+import { createJournal, type Journal, type JournalSizes } from "./journal.ts";
 import { filterFolderOf, removeOtherFilters } from "./part-filter.ts";
 import { type PartMerges, type PartSizes, partSizesDefault } from "./parts.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
@@ -163,6 +164,8 @@ type IndexWriterOptions = Readonly<{
   cacheBytes?: number;
   /** Thresholds for sealing rows into parts of the posting index, and for merging parts. */
   partSizes?: PartSizes;
+  /** Bounds of the journal of changes. */
+  journalSizes?: JournalSizes;
 }>;
 
 const cacheBytesDefault = 64 * 2 ** 20;
@@ -185,18 +188,21 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
       return inTransaction(db, () => {
         const result = work();
         counts.flush();
+        journal.flush();
         return result;
       });
     } catch (error) {
       counts.discard();
+      journal.discard();
       owners.discard();
       rows.discard();
       throw error;
     }
   };
   const keys = inTransaction(db, () => createFilterKeys(secretOf(db)));
-  const rows = createRowTable({ db, keys, owners, counts, partSizes });
-  const chain = createChainTables(db, rows, counts);
+  const journal = createJournal(db, clock, options.journalSizes);
+  const rows = createRowTable({ db, keys, owners, counts, journal, partSizes });
+  const chain = createChainTables({ db, rows, counts, journal });
   const bundles = createBundles(db, counts, clock);
   const partitions = createStoredPartitions(db, counts);
   const pending = createPending({ db, rows, chain, counts });
@@ -205,7 +211,7 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
   const passes = createBundlePasses(db, counts, clock);
   const names = prepareQuery<{ filter: string }>(db, "SELECT filter FROM parts WHERE filter IS NOT NULL");
   removeOtherFilters(filterFolderOf(path), new Set(names.all().map(({ filter }) => filter)));
-  const parts: Parts = { db, step, rows, chain, bundles, passes, pending, partitions, clock };
+  const parts: Parts = { db, step, rows, chain, bundles, passes, pending, partitions, journal, clock };
 
   return {
     ...chainSteps(parts),
@@ -244,6 +250,7 @@ type Parts = Readonly<{
   passes: BundlePasses;
   pending: Pending;
   partitions: StoredPartitions;
+  journal: Journal;
   clock: Clock;
 }>;
 
@@ -289,7 +296,7 @@ function rowsOf(given: BlockRows | SerializedRows): BlockRows {
 }
 
 function chainSteps(parts: Parts): ChainSteps {
-  const { db, step, rows, chain, bundles, pending, partitions, clock } = parts;
+  const { db, step, rows, chain, bundles, pending, partitions, journal, clock } = parts;
   const tip = prepareQuery<{ height: number }>(
     db,
     "SELECT height FROM blocks WHERE followed = 1 ORDER BY height DESC LIMIT 1",
@@ -331,6 +338,7 @@ function chainSteps(parts: Parts): ChainSteps {
       }),
     addImported: (blocks, items) =>
       step(() => {
+        journal.reset();
         for (const block of blocks) addFollowed(block);
         return addImportedItems(items);
       }),

@@ -18,6 +18,7 @@ import { prepare, prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import { createIdPlaces, type IdPlaces } from "./id-places.ts";
 import type { Counts } from "./index-counters.ts";
+import type { Journal } from "./journal.ts";
 import { placesJson } from "./page-sql.ts";
 import { createPartReads } from "./part-reads.ts";
 import type { PartMerges, PartSizes } from "./parts.ts";
@@ -90,10 +91,11 @@ type RowTableParts = Readonly<{
   keys: FilterKeys;
   owners: Owners;
   counts: Counts;
+  journal: Journal;
   partSizes: PartSizes;
 }>;
 
-export function createRowTable({ db, keys, owners, counts, partSizes }: RowTableParts): RowTable {
+export function createRowTable({ db, keys, owners, counts, journal, partSizes }: RowTableParts): RowTable {
   const unsealed = prepareStored(
     db,
     "items",
@@ -103,16 +105,16 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
     unsealed.all(below, limit).map(findableRow),
   );
   const partReads = createPartReads(db);
-  const places = createCanonicalPlaces(db, createIdPlaces(db, keys, partReads), findable);
+  const places = createCanonicalPlaces({ db, ids: createIdPlaces(db, keys, partReads), findable, journal });
   const beginTally = createTallies(db, counts);
   const values = `(${rowColumns}) VALUES ((? << 31) | ?, ${"?, ".repeat(12)}?)`;
   const insert = prepare(db, `INSERT INTO items ${values}`);
   const insertDuplicate = prepare(db, `INSERT OR IGNORE INTO duplicates ${values}`);
   const pruned = createPrunedItems(db, counts);
 
-  const write = (statement: typeof insert, row: StoredRow, ingested: number): number => {
+  const write = (statement: typeof insert, row: StoredRow, tags: Uint8Array, ingested: number): number => {
     const owner = owners.numberOf(row.ownerAddress, row.ownerKey);
-    return statement.run(...rowValues(row, owner, encodeTagBlob(row.tags), ingested)).changes;
+    return statement.run(...rowValues(row, owner, tags, ingested)).changes;
   };
   const addOne = (
     row: StoredRow,
@@ -122,12 +124,14 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
   ): "added" | "duplicated" | "repeated" => {
     const order = existing === undefined ? 1 : compareHalves(existing, row);
     if (order === 0 && (row.trusted === 1 || !places.dropUnverified(row, tally))) return "repeated";
+    const tags = encodeTagBlob(row.tags);
     if (order < 0) {
-      tally.duplicates(write(insertDuplicate, row, ingested));
+      tally.duplicates(write(insertDuplicate, row, tags, ingested));
       return "duplicated";
     }
     if (existing !== undefined && order > 0) places.demote(existing, tally);
-    write(insert, row, ingested);
+    write(insert, row, tags, ingested);
+    journal.came({ ...row, address: row.owner, tags });
     tally.row({ ...row, ingested }, 1);
     return "added";
   };
@@ -151,7 +155,7 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
       return { added: fresh.length, duplicated, repeated: rows.length - fresh.length - duplicated };
     },
     find: places.find,
-    ...createRemovals({ db, places, findable, pruned, beginTally }),
+    ...createRemovals({ db, places, findable, pruned, journal, beginTally }),
     seal: findable.seal,
     merges: findable.merges,
     sweep: findable.sweep,
@@ -164,6 +168,7 @@ type RemovalParts = Readonly<{
   places: CanonicalPlaces;
   findable: FindableRows;
   pruned: PrunedItems;
+  journal: Journal;
   beginTally: () => RowTally;
 }>;
 
@@ -172,6 +177,7 @@ function createRemovals({
   places,
   findable,
   pruned,
+  journal,
   beginTally,
 }: RemovalParts): Pick<RowTable, "remove" | "prune" | "pruneStored" | "pruneDuplicates"> {
   const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
@@ -194,7 +200,9 @@ function createRemovals({
       const tally = beginTally();
       // Duplicates first: a row that meets the condition must not become canonical.
       removeDuplicates(db, condition, parameters, tally);
-      return dropRows(meeting(condition).all(...parameters, limit), tally);
+      const gone = meeting(condition).all(...parameters, limit);
+      for (const row of gone) journal.left(row);
+      return dropRows(gone, tally);
     },
     prune: (condition, parameters, limit) => {
       const gone = meeting(condition).all(...parameters, limit);
@@ -296,6 +304,7 @@ export type TableRow = PlaceHalves &
     id: Uint8Array;
     target: Uint8Array | null;
     sig: number;
+    size: number;
     parent: number | null;
     tags: Uint8Array;
     ingested: number;
@@ -317,7 +326,9 @@ type CanonicalPlaces = Readonly<{
 
 const place = "n >> 31 AS high, n & 0x7fffffff AS low";
 
-function createCanonicalPlaces(db: Database, ids: IdPlaces, findable: FindableRows): CanonicalPlaces {
+type CanonicalParts = Readonly<{ db: Database; ids: IdPlaces; findable: FindableRows; journal: Journal }>;
+
+function createCanonicalPlaces({ db, ids, findable, journal }: CanonicalParts): CanonicalPlaces {
   const item = prepareStored(db, "items", "r.n = (? << 31) | ?");
   const unverified = prepareStored(db, "items", "r.n = (? << 31) | ? AND r.trusted = 1");
   const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
@@ -335,6 +346,7 @@ function createCanonicalPlaces(db: Database, ids: IdPlaces, findable: FindableRo
       const row = item.get(high, low);
       if (row === undefined) return;
       findable.remove([findableRow(row)]);
+      journal.left(row);
       toDuplicates(row);
       tally.row(row, -1);
       tally.duplicates(1);
@@ -343,6 +355,7 @@ function createCanonicalPlaces(db: Database, ids: IdPlaces, findable: FindableRo
       const row = unverified.get(high, low);
       if (row === undefined) return false;
       findable.remove([findableRow(row)]);
+      journal.left(row);
       drop.run(high, low);
       tally.row(row, -1);
       return true;
@@ -352,6 +365,7 @@ function createCanonicalPlaces(db: Database, ids: IdPlaces, findable: FindableRo
       const row = next === undefined ? undefined : duplicate.get(next.high, next.low);
       if (row === undefined) return;
       toItems(row);
+      journal.came(row);
       findable.add([findableRow(row)]);
       tally.row(row, 1);
       tally.duplicates(-1);
@@ -368,7 +382,7 @@ export function findableRow(row: TableRow): FindableRow {
 function prepareStored(db: Database, table: "items" | "duplicates", condition: string): Query<TableRow> {
   return prepareQuery<TableRow>(
     db,
-    `SELECT r.n >> 31 AS high, r.n & 0x7fffffff AS low, r.id, r.target, r.sig, r.parent, r.tags, r.ingested,
+    `SELECT r.n >> 31 AS high, r.n & 0x7fffffff AS low, r.id, r.target, r.sig, r.size, r.parent, r.tags, r.ingested,
        o.address
      FROM ${table} r JOIN owners o USING (owner) WHERE ${condition}`,
   );

@@ -498,6 +498,7 @@ describe("restart", () => {
       "content_types",
       "bundle_passes",
       "stored_partitions",
+      "changes",
     ])
       db.run(`DROP TABLE ${table}`);
     db.run("DROP INDEX duplicates_of_bundle");
