@@ -2,7 +2,7 @@
  * Requests of the page of an account, to the payment service of its own origin.
  * @module
  */
-import { fetchRoute } from "../route-client.ts";
+import { fetchRoute, objectOf } from "../route-client.ts";
 import { ratedBytes } from "./amounts.ts";
 
 const service = "payment/v1";
@@ -116,8 +116,71 @@ const rowsPerPage = 25;
 /** A page of the history of the account whose token is given. @param token - Value of `Authorization`. */
 export async function readHistory(token: string, cursor: string | null, signal: AbortSignal): Promise<HistoryPage> {
   const query = new URLSearchParams({ limit: String(rowsPerPage), ...(cursor === null ? {} : { cursor }) });
-  const response = await fetchRoute(`${historyPath}?${query}`, signal, { headers: { Authorization: token } });
-  return await bodyOf<HistoryPage>(response);
+  return await readOwn<HistoryPage>(`${historyPath}?${query}`, token, signal);
+}
+
+/** Addresses of the service, by names of tokens; empty for a token that it does not accept. */
+export async function readAcceptedTokens(signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
+  const { addresses } = await readJson<{ addresses: Readonly<Record<string, string>> }>("info", signal);
+  return addresses;
+}
+
+/** The credits for an amount of a token, winc. @param amount - Smallest unit. */
+export async function readTokenPrice(word: string, amount: bigint, signal: AbortSignal): Promise<bigint> {
+  const { winc } = await readJson<{ winc: string }>(`price/${word}/${amount}`, signal);
+  return BigInt(winc);
+}
+
+export type TokenReport = Readonly<{ state: "credited" | "pending"; winc: bigint }>;
+
+type ReportedPayment = Readonly<{ winstonCreditAmount: string }>;
+
+type ReportRecord = Readonly<{
+  creditedTransaction?: ReportedPayment;
+  pendingTransaction?: ReportedPayment;
+  failedTransaction?: ReportedPayment & Readonly<{ failureReason?: string }>;
+}>;
+
+/** Reports a transaction that pays in a token. Rejects with the reason of a payment that failed. */
+export async function reportTransaction(word: string, id: string, signal: AbortSignal): Promise<TokenReport> {
+  const response = await fetchRoute(`${service}/account/balance/${word}`, signal, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ tx_id: id }),
+  });
+  if (!response.ok && response.status !== 400) throw await faultOf(response);
+  const text = await response.text();
+  const record: ReportRecord = objectOf(text);
+  const { creditedTransaction: credited, pendingTransaction: pending, failedTransaction: failed } = record;
+  const found = credited ?? pending;
+  if (found === undefined) throw new Error(failed?.failureReason ?? reasonOf(text));
+  return { state: credited === undefined ? "pending" : "credited", winc: BigInt(found.winstonCreditAmount) };
+}
+
+export type PendingPayment = Readonly<{ date: string; wincPending: string; transactionId: string }>;
+
+/** Payments in tokens that wait for confirmations, newest first. @param token - Value of `Authorization`. */
+export async function readPending(token: string, signal: AbortSignal): Promise<readonly PendingPayment[]> {
+  const path = `${service}/account/payments?limit=1`;
+  return (await readOwn<{ pending?: readonly PendingPayment[] }>(path, token, signal)).pending ?? [];
+}
+
+/** Redeems a gift to a native address. @returns Its winc; undefined if the service does not say. */
+export async function redeemGift(code: string, address: string, signal: AbortSignal): Promise<bigint | undefined> {
+  const response = await fetchRoute(`${service}/redeem`, signal, {
+    method: "POST",
+    body: new URLSearchParams({ id: code, destinationAddress: address, token: "native" }),
+  });
+  const { message } = await bodyOf<{ message: string }>(response);
+  const digits = /(\d+) winc/.exec(message)?.[1];
+  return digits === undefined ? undefined : BigInt(digits);
+}
+
+/** Reads a record of the signed-in account. */
+async function readOwn<Value>(path: string, token: string, signal: AbortSignal): Promise<Value> {
+  const response = await fetchRoute(path, signal, { headers: { Authorization: token } });
+  if (response.status === 403) throw new Error("The session has ended. Sign out, and sign in again.");
+  return await bodyOf<Value>(response);
 }
 
 /** Reads a record of the payment service. Rejects with its reason. */
@@ -133,11 +196,14 @@ async function bodyOf<Value>(response: Response): Promise<Value> {
 /** Characters of a reason that are shown. */
 const reasonMax = 300;
 
-/** Why a request failed: the service's reason, which is a JSON text. */
+/** Why a request failed. */
 export async function faultOf(response: Response): Promise<Error> {
-  const text = await response.text();
+  const reason = reasonOf(await response.text());
+  return new Error(reason === "" ? `The payment service responded with status ${response.status}.` : reason);
+}
+
+/** The service's reason, which is a JSON text. */
+function reasonOf(text: string): string {
   const reason = text.startsWith('"') && text.endsWith('"') ? String(JSON.parse(text)) : text;
-  return new Error(
-    reason === "" ? `The payment service responded with status ${response.status}.` : reason.slice(0, reasonMax),
-  );
+  return reason.slice(0, reasonMax);
 }

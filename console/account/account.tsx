@@ -1,6 +1,6 @@
 /**
- * The page of an account at `/svc/account`: its credits and what they store, a top-up with its price first, and the
- * history. A wallet signs in with one signature, which moves nothing.
+ * The page of an account at `/svc/account`: its credits and what they store, top-ups by card and in tokens with the
+ * price first, gifts, approvals, and the history. A wallet signs in with one signature, which moves nothing.
  * @module
  */
 import { StrictMode, useCallback, useEffect, useState } from "react";
@@ -20,6 +20,9 @@ import {
   storeSession,
 } from "./account-session.ts";
 import { creditsText, storedText, wincText } from "./amounts.ts";
+import { GiftForm } from "./gift-form.tsx";
+import { SharedCredits } from "./shared-credits.tsx";
+import { TokenPayment } from "./token-payment.tsx";
 import { TopUp } from "./top-up.tsx";
 
 function AccountPage() {
@@ -83,6 +86,9 @@ const balanceEveryMs = 5_000;
 
 const parts = [
   ["buy", "Buy"],
+  ["tokens", "Tokens"],
+  ["gift", "Gift"],
+  ["shared", "Shared"],
   ["history", "History"],
 ] as const;
 
@@ -95,7 +101,7 @@ function Account({ session, onSignOut }: AccountProps) {
   const part = usePart();
   const { value: rate } = useReading(readRate);
   const readOwn = useCallback((signal: AbortSignal) => readBalance(address, signal), [address]);
-  const { value: balance, error } = useReading(readOwn, balanceEveryMs);
+  const { value: balance, error, again } = useReading(readOwn, balanceEveryMs);
   return (
     <>
       <section className="who" aria-label="Account">
@@ -117,6 +123,9 @@ function Account({ session, onSignOut }: AccountProps) {
         ))}
       </nav>
       {part === "buy" && <TopUp address={address} rate={rate} />}
+      {part === "tokens" && <TokenPayment address={address} token={session.token} rate={rate} />}
+      {part === "gift" && <GiftForm address={address} onRedeemed={again} />}
+      {part === "shared" && <SharedCredits balance={balance} />}
       {part === "history" && <History key={String(balance?.winc)} token={session.token} />}
     </>
   );

@@ -5,8 +5,11 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
+import { signTransaction } from "../../src/arweave/transaction-sign.ts";
+import { readWallet } from "../../src/arweave/wallet.ts";
 import { sha256 } from "../../src/lib/hash.ts";
+import type { JsonObject } from "../../src/lib/json.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { rsaKeys } from "../support/rsa-keys.ts";
@@ -16,13 +19,15 @@ import { browser as browserNeed, openBrowser } from "./browser.ts";
 import { focusOutline, readabilityOf } from "./page-checks.ts";
 
 /** The parts of the page, as its address names them. */
-const parts = ["buy", "history"] as const;
+const parts = ["buy", "tokens", "gift", "shared", "history"] as const;
 
 describeWith(browserNeed, "the page of an account", () => {
   let program: RunningProgram;
   let chromium: Browser;
   const complaints: string[] = [];
   const strangers: string[] = [];
+  /** Responses with an error status, which the browser logs: an account that never had credits is not known. */
+  const expected = ["status of 404"];
 
   beforeAll(async () => {
     program = await startDev();
@@ -43,8 +48,8 @@ describeWith(browserNeed, "the page of an account", () => {
     });
     page.on("pageerror", (error) => complaints.push(error.message));
     page.on("console", (message) => {
-      // An account that never had credits is not known to the payment service.
-      if (message.type() === "error" && !message.text().includes("status of 404")) complaints.push(message.text());
+      const isExpected = expected.some((text) => message.text().includes(text));
+      if (message.type() === "error" && !isExpected) complaints.push(message.text());
     });
     return page;
   }
@@ -112,6 +117,96 @@ describeWith(browserNeed, "the page of an account", () => {
     await page.close();
   }, 60_000);
 
+  test("redeems a gift, once, by its code or its link", async () => {
+    const response = await fetch(
+      `${program.line.payment}/v1/top-up/checkout-session/gift/usd/1000?destinationAddressType=gift`,
+    );
+    const { giftId, giftUrl, paymentSession } = await response.json();
+    const page = await openPage();
+    await page.goto(paymentSession.url);
+    await page.getByRole("button", { name: "Pay 10.00 USD" }).click();
+    await page.getByRole("heading", { name: "Paid" }).waitFor({ timeout: 60_000 });
+    await open(page, "#gift");
+    await signIn(page);
+    const before = await untilWinc(page, (winc) => winc > 0n);
+    const field = page.getByLabel("Code or link of the gift");
+    await field.fill("not a gift");
+    await page.getByRole("button", { name: "Redeem" }).click();
+    await page.getByText("This is not the code or the link of a gift.").waitFor();
+    await field.fill(giftUrl);
+    await page.getByRole("button", { name: "Redeem" }).click();
+    await page.getByText("You got 1.09429 credits.").waitFor();
+    await untilWinc(page, (winc) => winc === before + 1_094_285_714_286n);
+    await field.fill(giftId);
+    // The browser logs the response with an error status.
+    expected.push("status of 400");
+    await page.getByRole("button", { name: "Redeem" }).click();
+    await page.getByText("Gift has already been redeemed!").waitFor();
+    await page.close();
+  }, 120_000);
+
+  test("shows approvals with what is left of them", async () => {
+    const page = await openPage();
+    const approval = {
+      approvalDataItemId: "A".repeat(43),
+      approvedWincAmount: "3000000000000",
+      usedWincAmount: "1000000000000",
+    };
+    await page.route("**/payment/v1/account/balance?**", (route) =>
+      route.fulfill({
+        json: {
+          ...{ winc: "5", effectiveBalance: "2000000000005" },
+          givenApprovals: [{ ...approval, approvedAddress: "B".repeat(43), payingAddress: "P".repeat(43) }],
+          receivedApprovals: [
+            {
+              ...approval,
+              ...{ approvedAddress: "P".repeat(43), payingAddress: "C".repeat(43) },
+              expirationDate: "2100-01-02T03:04:05.000Z",
+            },
+          ],
+        },
+      }),
+    );
+    await open(page, "#shared");
+    await signIn(page);
+    const [given, received] = [page.getByRole("row").nth(1), page.getByRole("row").nth(3)];
+    await given.waitFor();
+    expect(await given.getByRole("cell").allTextContents()).toEqual(["B".repeat(43), "2", "3", "no end"]);
+    const [from, left, of, until] = await received.getByRole("cell").allTextContents();
+    expect([from, left, of]).toEqual(["C".repeat(43), "2", "3"]);
+    expect(until).toContain("2100");
+    await page.getByText("Shared with you").waitFor();
+    await page.close();
+  }, 60_000);
+
+  test("sells credits for tokens: price, QR code, and the report of a transfer that credits the account", async () => {
+    const page = await open(await openPage(), "#tokens");
+    await signIn(page);
+    const { addresses } = await (await fetch(`${program.line.payment}/v1/info`)).json();
+    await page.getByLabel("Amount in AR").fill("0.5");
+    await page.getByRole("img", { name: `QR code: arweave:${addresses.native}?amount=0.5` }).waitFor();
+    const { winc } = await (await fetch(`${program.line.payment}/v1/price/native/500000000000`)).json();
+    await page.getByText(`${Number(winc) / 1e12} credits`).waitFor();
+    const before = await untilWinc(page, (shown) => shown > 0n);
+    await page.getByLabel("Transaction id").fill("N".repeat(43));
+    await page.getByRole("button", { name: "Report" }).click();
+    await page.getByText("Transaction ID not found!").waitFor();
+
+    await page.getByLabel("Transaction id").fill(await transferOf(addresses.native, "500000000000"));
+    await page.getByRole("button", { name: "Report" }).click();
+    await page.getByText(/^(Found\. .* when enough blocks confirm it|Credited: .*)\.$/).waitFor();
+    const mine = () => fetch(`${program.line.node}/mine`, { method: "POST" });
+    await eventually(
+      async () => {
+        await mine();
+        return await shownWinc(page);
+      },
+      (shown) => shown === before + BigInt(winc),
+      60_000,
+    );
+    await page.close();
+  }, 120_000);
+
   test("rejects an amount beyond the limits, and says which are valid", async () => {
     const page = await open(await openPage());
     await signIn(page);
@@ -165,6 +260,28 @@ describeWith(browserNeed, "the page of an account", () => {
     await page.close();
   }, 60_000);
 
+  /** Sends tokens of the test wallet. @returns The transaction's id. */
+  async function transferOf(target: string, quantity: string): Promise<string> {
+    const { node, wallets } = program.line;
+    const lastTx = await (await fetch(`${node}/tx_anchor`)).text();
+    const reward = BigInt(await (await fetch(`${node}/price/0/${target}`)).text()) * 2n;
+    const unsigned = { format: 2, lastTx, target, quantity: BigInt(quantity), reward } as const;
+    const transaction = signTransaction(unsigned, readWallet(wallets[0]?.jwk as JsonObject));
+    const headers = { "Content-Type": "application/json" };
+    const posted = await fetch(`${node}/tx`, { method: "POST", headers, body: transaction.text });
+    expect(posted.status).toBe(200);
+    return transaction.id;
+  }
+
+  /** What shows that a part has read its values. */
+  function contentOf(page: Page, part: (typeof parts)[number]): Locator {
+    if (part === "buy") return page.getByRole("button", { name: /^Pay/ });
+    if (part === "tokens") return page.getByRole("img", { name: /^QR code/ });
+    if (part === "gift") return page.getByRole("button", { name: "Redeem" });
+    if (part === "shared") return page.getByText("You share with others");
+    return page.getByRole("table");
+  }
+
   test.each((["light", "dark"] as const).flatMap((scheme) => [390, 1_920].map((width) => [scheme, width] as const)))(
     "is readable: %s, %d pixels wide",
     async (scheme, width) => {
@@ -174,7 +291,7 @@ describeWith(browserNeed, "the page of an account", () => {
       for (const part of parts) {
         await open(page, `#${part}`);
         await page.getByRole("navigation", { name: "Account" }).locator("[aria-current]").waitFor();
-        await (part === "buy" ? page.getByRole("button", { name: /^Pay/ }) : page.getByRole("table")).first().waitFor();
+        await contentOf(page, part).first().waitFor();
         const { texts, contrast, overflow } = await readabilityOf(page);
         expect(texts).toBeGreaterThan(10);
         expect(contrast).toBeGreaterThanOrEqual(4.5);
