@@ -10,7 +10,7 @@ import { readTransaction } from "../arweave/transaction.ts";
 import type { Content } from "../content/content.ts";
 import type { Composing } from "../lib/event-loop.ts";
 import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
-import type { IndexReader } from "../store/index/index-types.ts";
+import { type IndexReader, stableDepth } from "../store/index/index-types.ts";
 import { type ChainResponse, jsonOf, nodeTexts, relayed, textResponseOf } from "./chain-response.ts";
 import { encodedBody } from "./encoded-data.ts";
 import type { Relay, RelayCheck, RelayResponse } from "./relay.ts";
@@ -51,11 +51,12 @@ export function createTransactions(options: TransactionsOptions): Transactions {
    * The node's own JSON with its data; `undefined` for a transaction in no followed block.
    */
   const indexed = async (id: Id, composing: Composing): Promise<ChainResponse | undefined> => {
-    if (reader.transactionStatus(id) === undefined) return undefined;
+    const status = reader.transactionStatus(id);
+    if (status === undefined) return undefined;
     const stored = reader.transactionText(id);
     if (stored === undefined) return undefined;
     const { text, dataAt } = stored;
-    if (dataAt === null) return jsonOf(text);
+    if (dataAt === null) return jsonOf(text, 200, status.confirmations > stableDepth);
     const data = await content.open(id, composing.signal);
     return jsonOf(await encodedBody(text.slice(0, dataAt), data, text.slice(dataAt), composing));
   };

@@ -89,6 +89,9 @@ export function createRouteLabels(listener: ServiceName): RouteLabels {
   const content = label(listener, contentRoute);
   const raw = label(listener, rawRoute);
   const chunks = chunkRoutes.map((route) => label(listener, route));
+  const transaction = label(listener, "/tx/{id}");
+  const blockByHeight = label(listener, "/block/height/{height}");
+  const blockByHash = label(listener, "/block/hash/{hash}");
   const byPattern = new Map<string, RouteLabel>();
   const create = (pattern: string): RouteLabel => {
     const service = serviceOf(pattern, listener);
@@ -105,6 +108,8 @@ export function createRouteLabels(listener: ServiceName): RouteLabels {
     ofCached: (url) => {
       const start = url.indexOf("/", url.indexOf("//") + 2);
       if (url.startsWith("/raw/", start)) return raw;
+      if (url.startsWith("/tx/", start)) return transaction;
+      if (url.startsWith("/block/", start)) return url.startsWith("height", start + 7) ? blockByHeight : blockByHash;
       if (!url.startsWith("/chunk/", start)) return content;
       return chunks[url.endsWith("/data") ? 1 : 0] ?? content;
     },

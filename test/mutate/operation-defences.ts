@@ -176,8 +176,8 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "S2",
     name: "administration asks for the key",
-    file: "src/http/gateway/admin-routes.ts",
-    text: "await admit(request, options.guard);",
+    file: "src/http/admin-endpoints.ts",
+    text: "await admit(request, guard);",
     instead: "",
     tests: ["test/spec/4a-admin.test.ts"],
   },

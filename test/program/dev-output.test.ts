@@ -65,8 +65,14 @@ test(
     );
     await eventually(
       async () => shown,
-      // An update is written after the first rows of a status were erased.
-      (text) => text.includes("Try, in another terminal:") && (text.split(erased)[1] ?? "").includes("8 items"),
+      (text) => text.includes("Try, in another terminal:") && /height 3, at the tip[\s\S]*8 items/.test(text),
+    );
+    const [, mine = ""] = /POST (http:\S+\/mine)/.exec(shown) ?? [];
+    expect((await fetch(mine, { method: "POST" })).status).toBe(200);
+    await eventually(
+      async () => shown,
+      // The rows before were erased.
+      (text) => text.slice(text.lastIndexOf(erased)).includes("height 4, at the tip"),
     );
     child.kill("SIGTERM");
     expect(await child.exited).toBe(0);

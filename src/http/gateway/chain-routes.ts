@@ -16,6 +16,7 @@ import { relayedShapes } from "../../gateway/relayed-formats.ts";
 import type { Transactions } from "../../gateway/transactions.ts";
 import type { Composing } from "../../lib/event-loop.ts";
 import type { RequestMemory } from "../body-memory.ts";
+import { corsHeaders } from "../cors.ts";
 import { acceptsOnlyJson } from "../header-values.ts";
 import type { Parameter } from "../parameter.ts";
 import {
@@ -38,6 +39,7 @@ import { jsonTextResponse, sizeOf, textResponse, textType, withBodySize } from "
 import { described } from "../route-schema.ts";
 import { chainPost, chainRead } from "./chain-schemas.ts";
 import { pathParameters } from "./parameters.ts";
+import type { ResponseCache } from "./response-cache.ts";
 
 export type ChainRoutesOptions = Readonly<{
   network: Network;
@@ -45,6 +47,8 @@ export type ChainRoutesOptions = Readonly<{
   transactions: Transactions;
   broadcast: Broadcast;
   relay: Relay;
+  /** Caches responses that never change by their path. */
+  memory: ResponseCache;
 }>;
 
 /** A request about a transaction, or about one of its fields. */
@@ -117,6 +121,25 @@ async function heldResponse(reply: ChainResponse, request: Request): Promise<Res
   return chainResponse(reply);
 }
 
+/**
+ * Sends a reply, and caches one that never changes.
+ * @param find - Reads the reply; begins after the moment from which changes of the chain keep it out of the cache.
+ * @param dependsOn - Ids whose blocking or reorganisation changes the reply.
+ */
+async function sentAndCached(
+  find: () => Promise<ChainResponse>,
+  { request, memory, dependsOn = [] }: Readonly<{ request: Request; memory: ResponseCache; dependsOn?: readonly Id[] }>,
+): Promise<Response> {
+  const since = memory.moment();
+  const reply = await find();
+  const response = await heldResponse(reply, request);
+  if (!reply.isFinal || typeof reply.body !== "string") return response;
+  const headers = new Headers({ ...corsHeaders, ...Object.fromEntries(response.headers) });
+  const hit = { body: new Blob([reply.body]), headers, dependsOn, goodUntil: Number.POSITIVE_INFINITY };
+  memory.put(contextOf(request).target.path, hit, since);
+  return response;
+}
+
 /** Bytes of nodes for which a request waits for memory. */
 const waitedWith = new WeakSet<Uint8Array>();
 
@@ -170,7 +193,7 @@ function networkRoutes({ network, relay }: ChainRoutesOptions): AnyElysia {
     );
 }
 
-function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
+function blockRoutes({ blocks, memory }: ChainRoutesOptions): AnyElysia {
   const current = async ({ request }: { request: Request }) =>
     await heldResponse(await blocks.current(request.signal), request);
   return new Elysia({ strictPath: true })
@@ -178,33 +201,33 @@ function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
     .get("/block/current", current, readHook("Blocks", "The newest block, under its other path", block))
     .get(
       "/block/height/:height",
-      async ({ params: { height }, request }) =>
-        heldResponse(
-          pathParameters.height.is(height)
-            ? await blocks.byHeight(Number(height), request.signal)
-            : nodeTexts.invalidHeight,
-          request,
-        ),
+      ({ params: { height }, request }) =>
+        pathParameters.height.is(height)
+          ? sentAndCached(() => blocks.byHeight(Number(height), request.signal), { request, memory })
+          : chainResponse(nodeTexts.invalidHeight),
       readHook("Blocks", "The block at a height", block, [pathParameters.height]),
     )
     .get(
       "/block/hash/:hash",
-      async ({ params: { hash }, request }) =>
-        heldResponse(
-          pathParameters.blockHash.is(hash) ? await blocks.byHash(hash, request.signal) : nodeTexts.blockNotFound,
-          request,
-        ),
+      ({ params: { hash }, request }) =>
+        pathParameters.blockHash.is(hash)
+          ? sentAndCached(() => blocks.byHash(hash, request.signal), { request, memory })
+          : chainResponse(nodeTexts.blockNotFound),
       readHook("Blocks", "The block with a hash", block, [pathParameters.blockHash]),
     );
 }
 
-function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
+function transactionRoutes({ transactions, memory }: ChainRoutesOptions): AnyElysia {
   /** A request about one transaction, and a node's response to an invalid id. */
   const about =
     (ask: (id: Id, composing: Composing, field: string) => Promise<ChainResponse>, noId: ChainResponse) =>
     async ({ params: { id, field = "" }, request }: Asked) =>
       heldResponse(pathParameters.transactionId.is(id) ? await ask(id, composingOf(request), field) : noId, request);
 
+  const record = ({ params: { id }, request }: Asked) =>
+    pathParameters.transactionId.is(id)
+      ? sentAndCached(() => transactions.record(id, composingOf(request)), { request, memory, dependsOn: [id] })
+      : chainResponse(nodeTexts.invalidHash);
   const field = async (id: Id, composing: Composing, name: string) =>
     pathParameters.field.is(name) ? await transactions.field(id, name, composing) : nodeTexts.invalidField;
   const status = (id: Id, { signal }: Composing) => transactions.status(id, signal);
@@ -219,11 +242,7 @@ function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
         json("Their ids.", { type: "array", items: idSchema }),
       ),
     )
-    .get(
-      "/tx/:id",
-      about(transactions.record, nodeTexts.invalidHash),
-      transactionRead("A transaction", json("The transaction.", ref("Transaction"))),
-    )
+    .get("/tx/:id", record, transactionRead("A transaction", json("The transaction.", ref("Transaction"))))
     .get(
       "/tx/:id/status",
       about(status, nodeTexts.invalidAddress),

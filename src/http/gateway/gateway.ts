@@ -196,6 +196,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         transactions,
         broadcast: createBroadcast(spread, options.listeners),
         relay,
+        memory: memory.records,
       }),
     )
     .use(createProofRoutes(createProofs({ reader, content, chunkProofs: proofs, provenChunks })))

@@ -127,7 +127,9 @@ export type ResponseCaches = Readonly<{
   onDisk: ResponseCache<DiskHit>;
   /** Responses of `/chunk` by their path. */
   chunks: ResponseCache;
-  /** Bodies and chunks, by address. */
+  /** Responses of `/block` and `/tx` by their path. */
+  records: ResponseCache;
+  /** Bodies, chunks and records, by address. */
   get: ResponseCache["get"];
   forget: ResponseCache["forget"];
   clear: ResponseCache["clear"];
@@ -138,36 +140,42 @@ export type ResponseCaches = Readonly<{
 /** A chunk as JSON with its paths is larger than any cached content. Bytes. */
 const chunkResponseBytesMax = 512 * 2 ** 10;
 
-/** Of all memory, chunks get one part in so many. */
-const chunkShare = 8;
+/** Of all memory, chunks get one part in so many, and records another. */
+const smallShare = 8;
 
 /** For headers of about 1,500 contents on disk. */
 const onDiskBytesMax = 8 * 2 ** 20;
 
 /** Creates empty caches of at most `bytesMax` bytes together. */
 export function createResponseCaches(bytesMax: number, clock: Clock): ResponseCaches {
-  const chunkBytes = Math.floor(bytesMax / chunkShare);
-  const bodies = createResponseCache(bytesMax - chunkBytes, clock);
-  const chunks = createResponseCache(chunkBytes, clock, chunkResponseBytesMax);
+  const small = Math.floor(bytesMax / smallShare);
+  const bodies = createResponseCache(bytesMax - 2 * small, clock);
+  const chunks = createResponseCache(small, clock, chunkResponseBytesMax);
+  const records = createResponseCache(small, clock);
   const onDisk = createCache<DiskHit>(
     onDiskBytesMax,
     clock,
     ({ headers }) => entryBytes + arweaveHeaderBytes(headers.whole) * 2,
   );
-  const all = [bodies, chunks, onDisk] as const;
+  const all = [bodies, chunks, records, onDisk] as const;
+  const cacheOf = (address: string) => {
+    if (address.startsWith("/chunk/")) return chunks;
+    return address.startsWith("/tx/") || address.startsWith("/block/") ? records : bodies;
+  };
   return {
     bodies,
     onDisk,
     chunks,
-    get: (address) => (address.startsWith("/chunk/") ? chunks : bodies).get(address),
+    records,
+    get: (address) => cacheOf(address).get(address),
     forget: (id) => {
       for (const responseCache of all) responseCache.forget(id);
     },
     clear: () => {
       for (const responseCache of all) responseCache.clear();
     },
-    bytes: () => bodies.bytes() + chunks.bytes(),
-    count: () => bodies.count() + chunks.count(),
+    bytes: () => bodies.bytes() + chunks.bytes() + records.bytes(),
+    count: () => bodies.count() + chunks.count() + records.count(),
   };
 }
 
