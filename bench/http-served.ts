@@ -60,12 +60,14 @@ const gateway = createGateway({
   reader: {
     tip: () => ({ height: 1_000, hash: "" as BlockHash, timestamp: 0 }),
     block: () => undefined,
-    blockText: () => undefined,
+    // About as many bytes as a block of ten transactions.
+    blockText: () => ({ text: `{"poa":"${"A".repeat(16_000)}"}`, checked: [], unchecked: [] }),
     itemsWithin: () => [],
     locate: (id) => harness.index.get(id),
     transactionAt: (at) => (at >= span.start && at < span.end ? span : undefined),
-    transactionStatus: () => undefined,
-    transactionText: () => undefined,
+    transactionStatus: (id) =>
+      harness.index.has(id) ? { height: 100, hash: "" as BlockHash, confirmations: 901 } : undefined,
+    transactionText: () => ({ text: `{"signature":"${"A".repeat(2_000)}"}`, dataAt: null }),
     transactionsOfBlock: () => [],
     weaveSpan: () => undefined,
   },

@@ -61,6 +61,7 @@ export const routesBench: Bench = {
       ];
       for (const route of routes) rows.push(await measureRoute(served, served, route, size));
       rows.push(await measureJson(folder, served, size));
+      rows.push(...(await measureRecords(folder, served, middle, size)));
       rows.push(await measureLimited(folder, size));
     } finally {
       await served.stop();
@@ -98,6 +99,37 @@ async function measureJson(folder: string, served: Served, size: BenchSize): Pro
   } finally {
     await other.stop();
   }
+}
+
+/** Heights of the served chain at which blocks never change, and at which a fork may replace them. */
+const heights = { final: 900, changing: 990 } as const;
+
+/** Blocks and transactions that never change, and a block that is read each time, against bodies of the same size. */
+async function measureRecords(
+  folder: string,
+  served: Served,
+  ids: readonly string[],
+  size: BenchSize,
+): Promise<BenchRow[]> {
+  const record = { requests: 20_000, target: "≤ 40 µs" };
+  const records = [
+    { name: "block by height", paths: [`/block/height/${heights.final}`], ...record },
+    { name: "transaction header", paths: ids.map((id) => `/tx/${id}`), ...record },
+    { name: "block near the tip", paths: [`/block/height/${heights.changing}`], requests: 10_000 },
+  ];
+  const rows: BenchRow[] = [];
+  for (const each of records) {
+    const bytes = (await (await fetch(`http://127.0.0.1:${served.port}${each.paths[0]}`)).bytes()).length;
+    const plain = writeBodies(folder, bytes, 1);
+    const other = await startServed(folder, { ids: plain, cache: join(folder, `cache of ${each.name}`) });
+    try {
+      const route = { ...each, beside: "a body of its size by its id", plain: plain.map((id) => `/${id}`) };
+      rows.push(await measureRoute(served, other, route, size));
+    } finally {
+      await other.stop();
+    }
+  }
+  return rows;
 }
 
 async function measureRoute(
