@@ -1,5 +1,5 @@
 /**
- * Content on disk that was verified a moment ago is sent at once: small ranges from memory, 1 MiB and more as a slice
+ * Content on disk that was verified a moment ago is sent at once: small ranges from memory, 256 KiB and more as a slice
  * of the file. A response at once equals the response that the routes compose. Only the routes send X-Request-Id.
  * @module
  */
@@ -65,6 +65,7 @@ describe("is sent at once, as the routes would", () => {
     ["bytes=-1024", size - 1_024, last],
     [`bytes=${last}-`, last, last],
     [`bytes=${last}-${2 * size}`, last, last],
+    ["bytes=0-262143", 0, 2 ** 18 - 1],
     ["bytes=0-1048575", 0, 2 ** 20 - 1],
     [`bytes=777-${777 + 2 ** 20}`, 777, 777 + 2 ** 20],
     ["bytes=0-", 0, last],
@@ -108,6 +109,7 @@ describe("is composed by the routes", () => {
     ["an end before its beginning", "bytes=9-0", {}, "GET", 200],
     ["another unit", "lines=0-9", {}, "GET", 200],
     ["a range of a size between", "bytes=0-99999", {}, "GET", 206],
+    ["the largest one", "bytes=0-262142", {}, "GET", 206],
     ["HEAD", "bytes=0-9", {}, "HEAD", 206],
     ["If-Range with another tag", "bytes=0-9", { "if-range": '"other"' }, "GET", 200],
     ["If-None-Match", "bytes=0-9", { "if-none-match": '"other"' }, "GET", 206],

@@ -206,8 +206,11 @@ export type BodyReading = Composing &
     bufferBytesMax: number;
   }>;
 
-/** From this size on, the slice of a file costs less than its bytes: sendfile is used from 1 MiB. */
-const fileBytesMin = 2 ** 20;
+/**
+ * From this size on, the slice of a file that was verified and has not changed costs less than its bytes, which are
+ * verified at each reading. Bytes.
+ */
+const fileBytesMin = 2 ** 18;
 
 /**
  * Bytes on disk that were not read since the start are compared with their checksums before they are sent as a file. Up
