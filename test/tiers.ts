@@ -8,6 +8,7 @@ export const unitTests: readonly string[] = [
   "test/arweave/",
   "test/chain/",
   "test/config/",
+  "test/console/",
   "test/dev/sample/",
   "test/gateway/names/",
   "test/graphql/",

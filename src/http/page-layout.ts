@@ -47,7 +47,7 @@ code { font: 0.9em/1.4 ui-monospace, SFMono-Regular, Menlo, monospace; overflow-
 .values dd { margin: 0; font-size: 1.35rem; font-weight: 600; font-variant-numeric: tabular-nums; }
 .doors {
   display: grid;
-  grid-template-columns: repeat(auto-fit, minmax(min(13rem, 100%), 1fr));
+  grid-template-columns: repeat(auto-fit, minmax(min(16rem, 100%), 1fr));
   gap: 1rem;
   padding: 0;
   margin: 0 0 2rem;

@@ -145,6 +145,45 @@ describeWith(browserNeed, "the page of an account", () => {
     await page.close();
   }, 120_000);
 
+  test("shows the history page after page", async () => {
+    const { gateway, adminKey, wallets } = program.line;
+    const rows = 30;
+    for (let row = 1; row <= rows; row += 1) {
+      const granted = await fetch(`${gateway}/svc/admin/accounts/${wallets[0]?.address}/grant`, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${adminKey}`, "Content-Type": "application/json" },
+        body: JSON.stringify({ winc: String(row), operator: "ada", reason: "a test", idempotencyKey: `page-${row}` }),
+      });
+      expect(granted.status).toBe(200);
+    }
+    const page = await open(await openPage(), "#history");
+    await signIn(page);
+    const earlier = page.getByRole("button", { name: "Earlier" });
+    await earlier.waitFor();
+    // The heading, and a page of rows.
+    expect(await page.getByRole("row").count()).toBe(26);
+    await earlier.click();
+    await eventually(
+      () => page.getByRole("row").count(),
+      (count) => count > rows,
+    );
+    expect(await page.getByText("Given by the operator").count()).toBeGreaterThan(rows);
+    await page.close();
+  }, 60_000);
+
+  test("says when a session has ended", async () => {
+    const page = await open(await openPage());
+    await signIn(page);
+    await page.evaluate(`{
+      const session = JSON.parse(sessionStorage.getItem("cairn-account"));
+      sessionStorage.setItem("cairn-account", JSON.stringify({ ...session, token: "Bearer ended" }));
+    }`);
+    expected.push("status of 403");
+    await open(page, "?again#history");
+    await page.getByText("The session has ended. Sign out, and sign in again.").waitFor();
+    await page.close();
+  }, 60_000);
+
   test("shows approvals with what is left of them", async () => {
     const page = await openPage();
     const approval = {
@@ -299,6 +338,33 @@ describeWith(browserNeed, "the page of an account", () => {
         await page.keyboard.press("Tab");
         expect(await focusOutline(page)).toBe("solid");
       }
+      await page.close();
+    },
+    60_000,
+  );
+
+  test.each((["light", "dark"] as const).flatMap((scheme) => [390, 1_920].map((width) => [scheme, width] as const)))(
+    "is readable on the pages after a checkout: %s, %d pixels wide",
+    async (scheme, width) => {
+      const { payment } = program.line;
+      const topUp = await fetch(`${payment}/v1/top-up/checkout-session/${"B".repeat(43)}/usd/1000`);
+      const { topUpQuote, paymentSession } = await topUp.json();
+      const query = `topUpQuoteId=${topUpQuote.topUpQuoteId}`;
+      const page = await openPage(width, scheme);
+      const check = async (heading: string) => {
+        await page.getByRole("heading", { name: heading }).waitFor({ timeout: 60_000 });
+        const { contrast, overflow } = await readabilityOf(page);
+        expect([heading, contrast >= 4.5, overflow <= 0]).toEqual([heading, true, true]);
+        await page.keyboard.press("Tab");
+        expect(await focusOutline(page)).toBe("solid");
+      };
+      await page.goto(`${payment}/v1/cancelled?${query}`);
+      await check("Nothing was paid");
+      await page.goto(`${payment}/v1/done?${query}&reload=60`);
+      await check("Waiting for your payment");
+      await page.goto(paymentSession.url);
+      await page.getByRole("button", { name: "Pay 10.00 USD" }).click();
+      await check("Paid");
       await page.close();
     },
     60_000,

@@ -161,6 +161,8 @@ describeWith(browserNeed, "the page for uploads", () => {
     await page.getByRole("button", { name: "Browser wallet" }).click();
     await page.getByText("There are not enough credits").waitFor();
     expect(await page.getByRole("button", { name: /^Upload/ }).isDisabled()).toBe(true);
+    await page.getByRole("link", { name: "Buy some" }).click();
+    await page.getByRole("heading", { name: "Credits", level: 1 }).waitFor();
     await page.close();
   }, 60_000);
 

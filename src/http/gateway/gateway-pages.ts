@@ -47,7 +47,7 @@ function uploadDoor(href: string): Door {
 const creditsDoor: Door = {
   href: "/svc/account",
   name: "Credits",
-  text: "See what your account has, what it was spent on, and buy more.",
+  text: "The credits of your wallet and their history; more of them by card or in tokens.",
 };
 
 /** The front page, of a gateway whose operator set no content for it. */
