@@ -19,6 +19,11 @@ export async function fetchRoute(path: string, signal: AbortSignal, options: Req
   });
 }
 
+/** The text of a rejection: some wallets reject with a text. */
+export function faultText(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason);
+}
+
 /** Fields of a JSON object; none for any other text. */
 export function objectOf(text: string): Readonly<Record<string, unknown>> {
   try {

@@ -3,6 +3,7 @@
  * @module
  */
 import { type ReactNode, useState } from "react";
+import { faultText } from "./route-client.ts";
 import { useReading } from "./use-reading.ts";
 import { hasInjectedWallet } from "./wallets.ts";
 
@@ -21,7 +22,7 @@ export function WalletChoice<Wallet>({ heading, findTest, connect, onWallet, oth
   const { value: testWallet, error } = useReading(findTest);
   const choose = () => {
     setFault("");
-    connect().then(onWallet, (reason) => setFault(`The wallet was not connected: ${reason.message}`));
+    connect().then(onWallet, (reason) => setFault(`The wallet was not connected: ${faultText(reason)}`));
   };
   return (
     <section aria-label="Wallet">

@@ -3,7 +3,7 @@
  * only, so that a payer who returns from the checkout is still signed in.
  * @module
  */
-import { fetchRoute } from "../route-client.ts";
+import { fetchRoute, objectOf } from "../route-client.ts";
 import { type Bytes, toBase64url, utf8 } from "../verify/bytes.ts";
 import { connectInjectedWallet, findTestWallet } from "../wallets.ts";
 import { faultOf, historyPath } from "./account-client.ts";
@@ -71,6 +71,8 @@ export function storeSession(session: Session | undefined): void {
 export function storedSession(): Session | undefined {
   const text = sessionStorage.getItem(storageKey);
   if (text === null) return undefined;
-  const session: Session = JSON.parse(text);
-  return session.expiresAt > Date.now() ? session : undefined;
+  const { name, address, token, expiresAt } = objectOf(text);
+  if (typeof name !== "string" || typeof address !== "string" || typeof token !== "string") return undefined;
+  if (typeof expiresAt !== "number" || expiresAt <= Date.now()) return undefined;
+  return { name, address, token, expiresAt };
 }

@@ -6,6 +6,7 @@
 import { StrictMode, useCallback, useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { Values } from "../page-parts.tsx";
+import { faultText } from "../route-client.ts";
 import { useReading } from "../use-reading.ts";
 import { WalletChoice } from "../wallet-choice.tsx";
 import { type Balance, readBalance, readRate } from "./account-client.ts";
@@ -52,7 +53,7 @@ function SignIn({ onSession }: Readonly<{ onSession: (session: Session) => void 
   const begin = (wallet: AccountWallet) => {
     setFault("");
     signIn(wallet, AbortSignal.timeout(signInMs)).then(onSession, (error) =>
-      setFault(`The wallet was not signed in: ${error.message}`),
+      setFault(`The wallet was not signed in: ${faultText(error)}`),
     );
   };
   return (

@@ -288,16 +288,18 @@ describeWith(browserNeed, "the page of an account", () => {
     await page.close();
   }, 60_000);
 
-  test("says why a wallet was not connected", async () => {
-    const page = await openPage();
-    await page.addInitScript(
-      `window.arweaveWallet = { connect: async () => { throw new Error("the user said no"); } }`,
-    );
-    await open(page);
-    await page.getByRole("button", { name: "Browser wallet" }).click();
-    await page.getByText("The wallet was not connected: the user said no").waitFor();
-    await page.close();
-  }, 60_000);
+  test.each(['new Error("the user said no")', '"the user said no"'])(
+    "says why a wallet rejects: %s",
+    async (reason) => {
+      const page = await openPage();
+      await page.addInitScript(`window.arweaveWallet = { connect: async () => { throw ${reason}; } }`);
+      await open(page);
+      await page.getByRole("button", { name: "Browser wallet" }).click();
+      await page.getByText("The wallet was not connected: the user said no").waitFor();
+      await page.close();
+    },
+    60_000,
+  );
 
   /** Sends tokens of the test wallet. @returns The transaction's id. */
   async function transferOf(target: string, quantity: string): Promise<string> {
