@@ -16,8 +16,8 @@ import { walkPages } from "./walk-pages.ts";
 
 const seedCount = Number(process.env["PAGE_SEEDS"] ?? 4);
 const seeds = seedsOr(Array.from({ length: seedCount }, (_, index) => index + 1));
-const stepsBefore = 200;
-const walks = 60;
+const stepsBefore = Number(process.env["PAGE_STEPS"] ?? 200);
+const walks = Number(process.env["PAGE_WALKS"] ?? 60);
 const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, mergedRowsMax: 1_000 };
 
 describe("pages", () => {
