@@ -196,7 +196,6 @@ function rollback({ random, state, writer }: Parts): void {
 }
 
 function addPending({ random, state, writer, reader, owners }: Parts): void {
-  const known = new Set<string>(state.rows.map(({ id }) => id));
   const rows = Array.from({ length: 1 + random.below(4) }, () =>
     pendingOf(random, random.pick(owners), {
       kind: random.chance(0.5) ? "item" : "transaction",
@@ -205,9 +204,13 @@ function addPending({ random, state, writer, reader, owners }: Parts): void {
     }),
   );
   writer.addPending(rows);
-  for (const { kind, id, ownerAddress, target, tags, size } of rows) {
-    if (known.has(id)) continue;
-    known.add(id);
+  // Of several rows with one id, the last one counts.
+  for (const { kind, id, ownerAddress, target, tags, size } of new Map(rows.map((row) => [row.id, row])).values()) {
+    const known = state.rows.filter((row) => row.id === id);
+    // A transaction is verified here, an item is only announced: it is replaced.
+    const isReplaced = kind === "transaction" && known.every((row) => row.kind === "item" && isPendingPlace(row.place));
+    if (known.length > 0 && !isReplaced) continue;
+    state.rows = state.rows.filter((row) => !known.includes(row));
     const place = reader.placeOf(id);
     if (place === undefined || !isPendingPlace(place)) throw new Error("a pending row that was added is found");
     const row = { kind, place, id, ownerAddress, target, tags, size, parentOffset: null };
