@@ -14,11 +14,16 @@ import { createGateway } from "../src/http/gateway/gateway.ts";
 import { graphql } from "../src/http/graphql/graphql-routes.ts";
 import { createRateLimiter } from "../src/http/rate-limiter.ts";
 import { createRequestMetrics } from "../src/http/request-metrics.ts";
+import { createRequestSpans } from "../src/http/request-spans.ts";
 import { openServer } from "../src/http/server.ts";
 import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createLog, silentLog } from "../src/lib/log.ts";
 import { createMetrics } from "../src/lib/metrics.ts";
+import { createSpanEncoder } from "../src/lib/otlp-json.ts";
+import { openSpanExporter } from "../src/lib/span-exporter.ts";
+import { createTracer } from "../src/lib/spans.ts";
+import { createSampler } from "../src/lib/trace-context.ts";
 import type { WeaveSpan } from "../src/store/index/index-types.ts";
 import type { RootSpec } from "../src/store/root-spec.ts";
 import { openPool } from "../src/threads/pool.ts";
@@ -56,6 +61,8 @@ const span: WeaveSpan = {
 };
 
 const metrics = createMetrics();
+/** A listener without metrics, traces and lines of the log, as the program never has. */
+const unobserved = { responded: () => undefined, respondedFromCache: () => undefined };
 const gateway = createGateway({
   reader: {
     tip: () => ({ height: 1_000, hash: "" as BlockHash, timestamp: 0 }),
@@ -122,7 +129,8 @@ const server = openServer({
   limiter: fixture.isLimited ? openLimiter() : undefined,
   memory: createBodyMemory({ responseBytesMax: 2 ** 28, requestBytesMax: 2 ** 27, metrics }),
   log,
-  stats: createRequestMetrics(metrics, log),
+  stats: fixture.observes === "nothing" ? unobserved : createRequestMetrics(metrics, log),
+  spans: openSpans(fixture),
 });
 const line: ServedLine = {
   port: server.port,
@@ -130,6 +138,23 @@ const line: ServedLine = {
   chunkEnds: chunked.spans.map(({ end }) => String(weaveStart + BigInt(end))),
 };
 process.stdout.write(`${JSON.stringify(line)}\n`);
+
+/** Traces as the program opens them by default, or of a part of all requests. */
+function openSpans({ observes, collector }: ServedFixture) {
+  if (observes !== "all traces" && observes !== "some traces") return undefined;
+  const exporter = openSpanExporter({
+    url: `${collector}/v1/traces`,
+    headers: {},
+    encode: createSpanEncoder({ "service.name": "bench" }, { name: "cairn", version: "bench" }),
+    metrics,
+    log,
+    random: Math.random,
+  });
+  const { add: record, drop } = exporter;
+  const share = 0.05;
+  const sampler = createSampler(observes === "all traces" ? "parentbased_always_on" : "traceidratio", share);
+  return createRequestSpans(createTracer({ sampler, record, drop, isOwn: () => false }));
+}
 
 /** Puts data into the index and the disk cache. */
 async function keep(root: Omit<RootSpec, "size">, body: Uint8Array, contentType: string): Promise<void> {

@@ -15,6 +15,7 @@ import { httpBench } from "./http.ts";
 import { indexBench } from "./index.ts";
 import { headerBench, verifyBench } from "./items.ts";
 import { ledgerBench } from "./ledger.ts";
+import { observabilityBench } from "./observability.ts";
 import { parquetBench } from "./parquet.ts";
 import { paymentPricesBench } from "./payment-prices.ts";
 import { routesBench } from "./routes.ts";
@@ -34,6 +35,7 @@ export const benches: readonly Bench[] = [
   snapshotBench,
   httpBench,
   routesBench,
+  observabilityBench,
   graphqlBench,
   attacksBench,
   debugBench,

@@ -2,8 +2,11 @@
  * Servers under measurement: each in its own process on one core, with its CPU time.
  * @module
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+
+/** What a server notes of each request: nothing, as the program never does; metrics; a span of all, or of some too. */
+export type Observed = "nothing" | "metrics" | "all traces" | "some traces";
 
 /** The configuration of bench/http-served.ts. */
 export type ServedFixture = Readonly<{
@@ -18,6 +21,10 @@ export type ServedFixture = Readonly<{
   isLimited: boolean;
   /** An index file, for /graphql. */
   indexPath: string | undefined;
+  /** Notes of each request. */
+  observes: Observed;
+  /** The URL of a collector, for traces. */
+  collector: string | undefined;
 }>;
 
 /** The line that it prints when it listens. */
@@ -38,6 +45,8 @@ export async function startServed(folder: string, fixture: Partial<ServedFixture
     chunks: 0,
     isLimited: false,
     indexPath: undefined,
+    observes: "metrics",
+    collector: undefined,
     ...fixture,
   };
   const path = join(folder, `served-${crypto.randomUUID()}.json`);
@@ -65,4 +74,21 @@ const ticksPerSecond = 100;
 export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}
+
+/**
+ * CPU time of the threads of a process that run now, in nanoseconds: finer than {@link cpuSeconds}, for short rounds.
+ * Threads that have ended are not in it.
+ */
+export function cpuNanos(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  return threads.reduce((sum, thread) => sum + nanosOf(`/proc/${pid}/task/${thread}/schedstat`), 0);
+}
+
+function nanosOf(path: string): number {
+  try {
+    return Number(readFileSync(path, "utf8").split(" ")[0]);
+  } catch {
+    return 0; // the thread has ended since the list was read
+  }
 }

@@ -4,15 +4,15 @@
  * Source: OpenTelemetry semantic conventions 1.43, "HTTP server span"; docs/operating.md#traces.
  * @module
  */
-import { endSpan, errorTypeOf, inSpan, type Span, type Tracer } from "../lib/spans.ts";
-import type { CachedRequest, CompletedRequest, ContentTier } from "./request-metrics.ts";
+import { endSpan, errorTypeOf, inSpan, type Span, type SpanAttributes, type Tracer } from "../lib/spans.ts";
+import type { CachedRequest, CompletedRequest } from "./request-metrics.ts";
 import { bytesOf, cachedPathOf, cachedTierOf, knownMethods, tierOf } from "./request-metrics.ts";
 import { bodySizeOf } from "./responses.ts";
 import { type RouteLabel, unrouted } from "./route-table.ts";
 
 export type RequestSpans = Readonly<{
-  /** Runs a request within its span, which `responded` completes. */
-  run: (request: Request, work: (span: Span) => Promise<Response>) => Promise<Response>;
+  /** Runs a request within its span, if it has one, which `responded` completes. */
+  run: (request: Request, work: (span?: Span) => Promise<Response>) => Promise<Response>;
   /** Completes the span of a request with the values of the metrics. */
   responded: (span: Span, completed: CompletedRequest) => void;
   /** Records the span of a response from the response cache. Its duration is 0, as in the metrics. */
@@ -26,54 +26,76 @@ const otherMethod = "_OTHER";
 const pathMax = 256;
 
 export function createRequestSpans(begin: Tracer): RequestSpans {
+  const sharedBy = createSharedTable();
   return {
-    run: async (request, work) => {
+    run: (request, work) => {
       const span = begin(request.headers.get("traceparent"));
-      try {
-        return await inSpan(span, () => work(span));
-      } catch (error) {
-        span.error = errorTypeOf(error);
-        throw error;
-      } finally {
-        endSpan(span);
-      }
+      return span === undefined ? work() : runRequest(span, work);
     },
     responded: (span, { request, context, label, response }) => {
       if (!span.trace.isSampled) return;
       const { status } = response;
-      const method = knownMethods.has(request.method) ? request.method : otherMethod;
-      note(span, { label, method, path: context.target.path, status });
-      const { attributes } = span;
-      attributes["url.scheme"] = context.target.scheme;
-      attributes["http.response.body.size"] = context.headOnly ? 0 : bytesOf(response);
-      attributes["cairn.request_id"] = context.requestId;
+      const shared = sharedBy(label, knownMethods.has(request.method) ? request.method : otherMethod, status);
+      const { target, requestId, headOnly } = context;
+      const attributes: SpanAttributes = {
+        "url.path": target.path.slice(0, pathMax),
+        "url.scheme": target.scheme,
+        "http.response.body.size": headOnly ? 0 : bytesOf(response),
+        "cairn.request_id": requestId,
+      };
+      span.name = shared.name;
+      span.shared = shared.attributes;
+      span.attributes = attributes;
       const from = tierOf(response);
       if (from !== undefined) attributes["cairn.content.from"] = from;
       if (status >= 500) span.error = String(status);
     },
     respondedFromCache: ({ request, label, response }) => {
       const span = begin(request.headers.get("traceparent"));
-      if (!span.trace.isSampled) return;
-      note(span, { label, method: "GET", path: cachedPathOf(request.url), status: response.status });
-      const from: ContentTier = cachedTierOf(response);
-      span.attributes["http.response.body.size"] = bodySizeOf(response);
-      span.attributes["cairn.content.from"] = from;
-      endSpan(span);
+      if (!span?.trace.isSampled) return;
+      const shared = sharedBy(label, "GET", response.status);
+      span.name = shared.name;
+      span.shared = shared.attributes;
+      span.attributes = {
+        "url.path": cachedPathOf(request.url).slice(0, pathMax),
+        "http.response.body.size": bodySizeOf(response),
+        "cairn.content.from": cachedTierOf(response),
+      };
+      endSpan(span, span.startMs);
     },
   };
 }
 
-type Noted = Readonly<{ label: RouteLabel; method: string; path: string; status: number }>;
+async function runRequest(span: Span, work: (span: Span) => Promise<Response>): Promise<Response> {
+  try {
+    return await inSpan(span, () => work(span));
+  } catch (error) {
+    span.error = errorTypeOf(error);
+    throw error;
+  } finally {
+    endSpan(span);
+  }
+}
 
-function note(span: Span, { label, method, path, status }: Noted): void {
-  const { service, route } = label;
-  const isRouted = route !== unrouted;
-  span.name = isRouted ? `${method} ${route}` : method;
-  span.attributes = {
+/** The values of a span that all requests of a route with one method and status share. */
+type Shared = Readonly<{ name: string; attributes: Readonly<SpanAttributes> }>;
+
+/** As many values as the metrics have series, but for statuses outside of the registered ones. */
+function createSharedTable() {
+  const byLabel = new Map<RouteLabel, Map<string, Map<number, Shared>>>();
+  return (label: RouteLabel, method: string, status: number): Shared => {
+    const byMethod = byLabel.getOrInsertComputed(label, () => new Map());
+    const byStatus = byMethod.getOrInsertComputed(method, () => new Map());
+    return byStatus.getOrInsertComputed(status, () => sharedOf(label, method, status));
+  };
+}
+
+function sharedOf({ service, route }: RouteLabel, method: string, status: number): Shared {
+  const attributes: SpanAttributes = {
     "http.request.method": method,
-    "url.path": path.slice(0, pathMax),
     "http.response.status_code": status,
     "cairn.service": service,
   };
-  if (isRouted) span.attributes["http.route"] = route;
+  if (route === unrouted) return { name: method, attributes };
+  return { name: `${method} ${route}`, attributes: { ...attributes, "http.route": route } };
 }

@@ -26,19 +26,30 @@ export function createSpanEncoder(resource: SpanAttributes, scope: Readonly<{ na
 }
 
 function spanText(span: Span): string {
-  const { trace, spanId, parentId, name, kind, startMs, endMs, attributes, error } = span;
+  const { trace, spanId, parentId, name, kind, startMs, endMs, attributes, shared, error } = span;
   const parent = parentId === "" ? "" : `"parentSpanId":"${parentId}",`;
   const status = error === undefined ? "{}" : `{"code":${statusError}}`;
   if (error !== undefined) attributes["error.type"] = error;
+  const start = nanosText(trace.epochMs + startMs);
+  const end = endMs === startMs ? start : nanosText(trace.epochMs + endMs);
   return (
     `{"traceId":"${trace.traceId}","spanId":"${spanId}",${parent}"flags":${spanFlags},"name":${quoted(name)},` +
-    `"kind":${kind},"startTimeUnixNano":"${nanosText(trace.epochMs + startMs)}",` +
-    `"endTimeUnixNano":"${nanosText(trace.epochMs + endMs)}",` +
-    `"attributes":[${attributesText(attributes)}],"status":${status}}`
+    `"kind":${kind},"startTimeUnixNano":"${start}","endTimeUnixNano":"${end}",` +
+    `"attributes":[${joined(sharedText(shared), attributesText(attributes))}],"status":${status}}`
   );
 }
 
-function attributesText(attributes: SpanAttributes): string {
+const sharedTexts = new WeakMap<Readonly<SpanAttributes>, string>();
+
+function sharedText(shared: Readonly<SpanAttributes>): string {
+  return sharedTexts.getOrInsertComputed(shared, attributesText);
+}
+
+function joined(left: string, right: string): string {
+  return left === "" || right === "" ? left + right : `${left},${right}`;
+}
+
+function attributesText(attributes: Readonly<SpanAttributes>): string {
   let text = "";
   for (const name in attributes) {
     const value = attributes[name];
@@ -54,8 +65,12 @@ function valueText(value: string | number | boolean): string {
   return Number.isSafeInteger(value) ? `{"intValue":"${value}"}` : `{"doubleValue":${value}}`;
 }
 
+/** Printable ASCII without a quote or a backslash. */
+const plainPattern = /^[ !#-[\]-~]*$/;
+
 /** JSON text of a client's text: unpaired surrogates, which other parsers reject, are replaced. */
 function quoted(text: string): string {
+  if (text.length <= textMax && plainPattern.test(text)) return `"${text}"`;
   return JSON.stringify((text.length > textMax ? text.slice(0, textMax) : text).toWellFormed());
 }
 

@@ -8,7 +8,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Failure } from "../failures.ts";
-import { createIds, type RemoteParent, readTraceparent, type Sampler, writeTraceparent } from "./trace-context.ts";
+import { newSpanId, type RemoteParent, readTraceparent, type Sampler, writeTraceparent } from "./trace-context.ts";
 
 /** As numbered by OTLP. */
 export const spanKinds = { internal: 1, server: 2, client: 3 } as const;
@@ -41,6 +41,8 @@ export type Span = {
   startMs: number;
   endMs: number;
   attributes: SpanAttributes;
+  /** Further attributes: one object for all spans with the same values, which is encoded once. */
+  shared: Readonly<SpanAttributes>;
   /** The value of `error.type`; `undefined` for a success. */
   error: string | undefined;
 };
@@ -55,8 +57,11 @@ export type TracerOptions = Readonly<{
   isOwn: (origin: string) => boolean;
 }>;
 
-/** Begins the span of a request, in the trace of its `traceparent` or in a new one. */
-export type Tracer = (traceparent: string | null) => Span;
+/**
+ * Begins the span of a request, in the trace of its `traceparent` or in a new one. `undefined` for a new trace that is
+ * not recorded: the sources of such a request get no `traceparent`, so that it costs nothing.
+ */
+export type Tracer = (traceparent: string | null) => Span | undefined;
 
 /** Child spans of one request; a response of many chunks has more fetches than a reader of its trace can use. */
 const childrenMax = 200;
@@ -67,17 +72,18 @@ const childrenMax = 200;
  */
 const childrenMs = 60_000;
 
-const ids = createIds();
-
 export function createTracer({ sampler, ...tracer }: TracerOptions): Tracer {
   return (traceparent) => {
     const parent = traceparent === null ? undefined : readTraceparent(traceparent);
-    const traceId = parent?.traceId ?? ids.traceId();
-    const startMs = performance.now();
+    const traceId = parent === undefined ? sampler.begin() : parent.traceId;
+    if (traceId === undefined) return undefined;
+    const isSampled = parent === undefined || sampler.continues(parent);
+    // The clocks are not read for a trace that is not recorded.
+    const startMs = isSampled ? performance.now() : 0;
     const trace: Trace = {
       traceId,
-      isSampled: sampler(traceId, parent),
-      epochMs: Date.now() - startMs,
+      isSampled,
+      epochMs: isSampled ? Date.now() - startMs : 0,
       tracer,
       children: 0,
       endedMs: Number.POSITIVE_INFINITY,
@@ -86,16 +92,19 @@ export function createTracer({ sampler, ...tracer }: TracerOptions): Tracer {
   };
 }
 
+const none: Readonly<SpanAttributes> = {};
+
 function spanOf(trace: Trace, parentId: string, kind: SpanKind, name: string, startMs: number): Span {
   return {
     trace,
-    spanId: ids.spanId(),
+    spanId: newSpanId(),
     parentId,
     kind,
     name,
     startMs,
     endMs: startMs,
     attributes: {},
+    shared: none,
     error: undefined,
   };
 }
@@ -126,12 +135,17 @@ export function startSpan(name: string, kind: SpanKind = spanKinds.internal): Sp
   return spanOf(trace, parent.spanId, kind, name, startMs);
 }
 
-/** Ends a span, once. Spans of a trace that is not sampled are not recorded. */
-export function endSpan(span: Span): void {
+/**
+ * Ends a span, once. Spans of a trace that is not sampled are not recorded.
+ *
+ * @param endMs - `performance.now()`, by default read here.
+ */
+export function endSpan(span: Span, endMs?: number): void {
   const { trace } = span;
-  span.endMs = performance.now();
+  if (!trace.isSampled) return;
+  span.endMs = endMs ?? performance.now();
   if (span.kind === spanKinds.server) trace.endedMs = span.endMs;
-  if (trace.isSampled) trace.tracer.record(span);
+  trace.tracer.record(span);
 }
 
 /** Runs one step as a span of its own. Without a recorded trace, runs only the work. */

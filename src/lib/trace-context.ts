@@ -49,21 +49,26 @@ export const samplerNames = [
 ] as const;
 export type SamplerName = (typeof samplerNames)[number];
 
-/** Whether a trace is recorded. */
-export type Sampler = (traceId: string, parent: RemoteParent | undefined) => boolean;
+/** Decides which traces are recorded. */
+export type Sampler = Readonly<{
+  /** Whether the trace of a caller is recorded here. */
+  continues: (parent: RemoteParent) => boolean;
+  /** The id of a new trace; `undefined` for one that is not recorded. */
+  begin: () => string | undefined;
+}>;
 
 /** @param share - Of `traceidratio`: the share of traces that is recorded, 0 to 1. */
-export function createSampler(name: SamplerName, share: number): Sampler {
+export function createSampler(name: SamplerName, share: number, random: () => number = Math.random): Sampler {
+  const own = name.endsWith("always_off") ? 0 : name.endsWith("always_on") ? 1 : share;
+  const threshold = (1 - own) * randomEnd;
   const isParentBased = name.startsWith("parentbased_");
-  const own = ownSampler(name, share);
-  return (traceId, parent) => (isParentBased && parent !== undefined ? parent.isSampled : own(traceId));
-}
-
-function ownSampler(name: SamplerName, share: number): (traceId: string) => boolean {
-  if (name.endsWith("always_off")) return () => false;
-  if (name.endsWith("always_on")) return () => true;
-  const threshold = (1 - share) * 2 ** randomBits;
-  return (traceId) => Number.parseInt(traceId.slice(-randomDigits), 16) >= threshold;
+  return {
+    continues: ({ traceId, isSampled }) => {
+      return isParentBased ? isSampled : own > 0 && Number.parseInt(traceId.slice(-randomDigits), 16) >= threshold;
+    },
+    // The decision comes before the id, which most requests of a small share then do not need.
+    begin: () => (own > 0 && random() < own ? idAbove(threshold, random()) : undefined),
+  };
 }
 
 /**
@@ -71,31 +76,40 @@ function ownSampler(name: SamplerName, share: number): (traceId: string) => bool
  * 52 are exact in a double.
  */
 const randomDigits = 13;
-const randomBits = randomDigits * 4;
+const randomEnd = 2 ** (randomDigits * 4);
+
+/** An id whose last digits are at a place between the threshold and the end. @param place - In [0, 1). */
+function idAbove(threshold: number, place: number): string {
+  const last = Math.min(Math.ceil(threshold + place * (randomEnd - threshold)), randomEnd - 1);
+  return ids.digits(traceIdDigits - randomDigits) + last.toString(16).padStart(randomDigits, "0");
+}
 
 /** Digits of a trace id and of a span id. */
 const traceIdDigits = 32;
 const spanIdDigits = 16;
 
-/** Generates ids from blocks of random bytes: a call for each id costs twice as much. */
-export function createIds(fill: (bytes: Uint8Array<ArrayBuffer>) => void = fillRandom) {
+const randomBlockBytes = 4_096;
+
+/** Generates random digits in blocks: a call for each id costs twice as much. */
+function createDigits() {
   const bytes = new Uint8Array(randomBlockBytes);
   let digits = "";
   let at = 0;
   const take = (count: number): string => {
     if (at + count > digits.length) {
-      fill(bytes);
+      crypto.getRandomValues(bytes);
       digits = bytes.toHex();
       at = 0;
     }
     at += count;
     return digits.slice(at - count, at);
   };
-  return { traceId: () => take(traceIdDigits), spanId: () => take(spanIdDigits) };
+  return { digits: take };
 }
 
-const randomBlockBytes = 4_096;
+const ids = createDigits();
 
-function fillRandom(bytes: Uint8Array<ArrayBuffer>): void {
-  crypto.getRandomValues(bytes);
+/** Generates the id of a span. */
+export function newSpanId(): string {
+  return ids.digits(spanIdDigits);
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { assert } from "../../src/lib/assert.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { createSpanEncoder } from "../../src/lib/otlp-json.ts";
@@ -15,10 +16,21 @@ import { openTraceCollector, readExport, type TraceCollector } from "../support/
 import { eventually } from "../support/until.ts";
 
 const encode = createSpanEncoder({ "service.name": "test" }, { name: "cairn", version: "0" });
+const always = createSampler("always_on", 1);
 const opened: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of opened.splice(0).reverse()) await close();
 });
+
+/** A tracer of a sampler that records everything. */
+function tracerOf(options: Parameters<typeof createTracer>[0]) {
+  const begin = createTracer(options);
+  return (traceparent: string | null): Span => {
+    const span = begin(traceparent);
+    assert(span !== undefined, "every trace is recorded");
+    return span;
+  };
+}
 
 type Options = Partial<Parameters<typeof openSpanExporter>[0]>;
 
@@ -42,8 +54,8 @@ function openExporter(url: string, options: Options = {}) {
     const found = (await metrics.text()).matchAll(/^trace_spans_total\{outcome="(\w+)"\} (\d+)$/gm);
     return Object.fromEntries([...found].map(([, outcome, count]) => [outcome, Number(count)]));
   };
-  const begin = createTracer({
-    sampler: createSampler("always_on", 1),
+  const begin = tracerOf({
+    sampler: always,
     record: exporter.add,
     drop: exporter.drop,
     isOwn: () => false,
@@ -65,8 +77,8 @@ describe("the JSON", () => {
   test("is what the schema allows, for any text", () => {
     const names = ["GET /{id}", '"}],"', "\u0000\u001f\\", "\ud800", "é🙂", "x".repeat(10_000)];
     const ended: Span[] = [];
-    const begin = createTracer({
-      sampler: () => true,
+    const begin = tracerOf({
+      sampler: always,
       record: (span) => ended.push(span),
       drop: () => undefined,
       isOwn: () => false,
@@ -99,8 +111,8 @@ describe("the JSON", () => {
   test("has the times of the clock", () => {
     const ended: Span[] = [];
     const before = Date.now();
-    const begin = createTracer({
-      sampler: () => true,
+    const begin = tracerOf({
+      sampler: always,
       record: (span) => ended.push(span),
       drop: () => undefined,
       isOwn: () => false,
@@ -289,8 +301,8 @@ describe("calls to other machines", () => {
     opened.push(() => server.stop(true));
     const ended: Span[] = [];
     const origin = `http://127.0.0.1:${server.port}`;
-    const begin = createTracer({
-      sampler: () => true,
+    const begin = tracerOf({
+      sampler: always,
       record: (span) => ended.push(span),
       drop: () => undefined,
       isOwn: (asked) => isOwn && asked === origin,

@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import {
-  createIds,
   createSampler,
+  newSpanId,
   readTraceparent,
   type SamplerName,
   writeTraceparent,
@@ -74,37 +74,47 @@ describe("samplers", () => {
     "%s of %p: alone %p, below a sampled caller %p, below another %p",
     (name, share, alone, sampled, unsampled) => {
       const sampler = createSampler(name, share);
-      expect([undefined, parent(true), parent(false)].map((caller) => sampler(traceId, caller))).toEqual([
-        alone,
-        sampled,
-        unsampled,
-      ]);
+      const decisions = [
+        sampler.begin() !== undefined,
+        sampler.continues(parent(true)),
+        sampler.continues(parent(false)),
+      ];
+      expect(decisions).toEqual([alone, sampled, unsampled]);
     },
   );
 
   test("the last digits of the trace id decide, at the edge too", () => {
     const half = createSampler("traceidratio", 0.5);
-    const idOf = (last: string) => `${"a".repeat(19)}${last}`;
-    expect(half(idOf("7ffffffffffff"), undefined)).toBe(false);
-    expect(half(idOf("8000000000000"), undefined)).toBe(true);
-    expect(createSampler("traceidratio", 1)(idOf("0000000000000"), undefined)).toBe(true);
-    expect(createSampler("traceidratio", 0)(idOf("fffffffffffff"), undefined)).toBe(false);
+    const of = (last: string) => ({ traceId: `${"a".repeat(19)}${last}`, spanId, isSampled: true });
+    expect(half.continues(of("7ffffffffffff"))).toBe(false);
+    expect(half.continues(of("8000000000000"))).toBe(true);
+    expect(createSampler("traceidratio", 1).continues(of("0000000000000"))).toBe(true);
+    expect(createSampler("traceidratio", 0).continues(of("fffffffffffff"))).toBe(false);
   });
 
-  test("a share of generated ids is recorded", () => {
-    const { traceId: generate } = createIds();
+  test.each([0.001, 0.25, 1])("another program with the share of %p records each trace that begins here", (share) => {
+    for (const place of [0, 0.5, 1 - 2 ** -53]) {
+      const draws = [0, place];
+      const id = createSampler("traceidratio", share, () => draws.shift() ?? 0).begin() ?? "";
+      expect(id).toMatch(/^[0-9a-f]{32}$/);
+      const there = createSampler("traceidratio", share);
+      expect(there.continues({ traceId: id, spanId, isSampled: false })).toBe(true);
+    }
+  });
+
+  test("a share of requests begins a trace", () => {
     const sampler = createSampler("traceidratio", 0.25);
-    const ids = Array.from({ length: 4_000 }, generate);
-    const recorded = ids.filter((id) => sampler(id, undefined)).length;
+    const begun = Array.from({ length: 4_000 }, sampler.begin).filter((id) => id !== undefined).length;
     // Eight standard deviations.
-    expect(Math.abs(recorded - 1_000)).toBeLessThan(220);
+    expect(Math.abs(begun - 1_000)).toBeLessThan(220);
   });
 });
 
 test("generated ids have their lengths and are distinct", () => {
-  const ids = createIds();
-  const all = Array.from({ length: 1_000 }, () => [ids.traceId(), ids.spanId()] as const);
-  expect(new Set(all.map(([trace]) => trace)).size).toBe(1_000);
-  expect(new Set(all.map(([, span]) => span)).size).toBe(1_000);
-  for (const [trace, span] of all) expect([trace, span].map((id) => id.length)).toEqual([32, 16]);
+  const { begin } = createSampler("always_on", 1);
+  const traces = new Set(Array.from({ length: 1_000 }, begin));
+  const spans = new Set(Array.from({ length: 1_000 }, newSpanId));
+  expect([traces.size, spans.size]).toEqual([1_000, 1_000]);
+  for (const id of traces) expect(id).toMatch(/^[0-9a-f]{32}$/);
+  for (const id of spans) expect(id).toMatch(/^[0-9a-f]{16}$/);
 });
