@@ -6,7 +6,7 @@
 import { startDev } from "../support/program.ts";
 import { openBrowser } from "./browser.ts";
 
-const paths = ["/", "/svc/explorer", "/svc/upload", "/svc/console"];
+const paths = ["/", "/svc/explorer", "/svc/upload", "/svc/account", "/svc/console"];
 const rounds = 5;
 const slowdown = 4;
 

@@ -12,13 +12,15 @@ import { openBrowser } from "./browser.ts";
 const file = resolve(repositoryRoot, "docs/images/start.png");
 const size = { width: 1560, height: 620 };
 const siteWidth = 640;
+/** The page is shown smaller, so that all of its doors are there. */
+const zoom = 0.625;
 
-/** The temporary folder and the key are of this run only; a picture shows neither. */
+/** The temporary folder and its key are of this run only; a picture shows neither. */
 function withoutRun(text: string, folder: string): string {
   const key = /admin key\s+(\S+)/.exec(text)?.[1] ?? "";
   return text
     .replaceAll(`${folder}/data`, "data")
-    .replaceAll(key, "(a new one at each start)")
+    .replaceAll(key, "(in data/keys/admin-key)")
     .replaceAll(/bun \S*src\/main\.ts/g, "bun src/main.ts")
     .split("\n")
     .filter((line) => !line.startsWith("{"))
@@ -50,7 +52,9 @@ try {
     if (text.includes("balance\n")) break;
   }
   const gateway = /gateway\s+(\S+)/.exec(text)?.[1] ?? "";
-  const site = await browser.newPage({ viewport: { width: siteWidth, height: size.height - 32 } });
+  const site = await browser.newPage({
+    viewport: { width: siteWidth / zoom, height: Math.round((size.height - 32) / zoom) },
+  });
   await site.goto(gateway, { waitUntil: "networkidle" });
   const picture = (await site.screenshot()).toString("base64");
   const whole = await browser.newPage({ viewport: size });
