@@ -36,6 +36,7 @@ export const failures = {
   malformed_host: row(400, "Malformed Host"),
   headers_too_large: row(431, "Request Header Fields Too Large"),
   malformed_input: row(400, "Malformed input"),
+  invalid_subscription: row(400, "Invalid subscription", explained),
   missing_id: row(400, "Must provide 'id'"),
   missing_id_or_hash: row(400, "Must provide 'id' or 'hash'"),
   missing_name: row(400, "Must provide 'name'"),

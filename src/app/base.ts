@@ -2,6 +2,7 @@
  * The parts that every service uses: threads, the index, nodes, content and metrics.
  * @module
  */
+import { EventEmitter } from "node:events";
 import { type Gateways, hopHeaders, openGateways } from "../chain/gateways.ts";
 import { nodeTimeoutsDefault, openNode } from "../chain/node.ts";
 import { createNodes, type Nodes, weightOf } from "../chain/nodes.ts";
@@ -72,6 +73,8 @@ export type Base = Readonly<{
   reader: IndexReader;
   /** The one client of the thread that writes the index. */
   index: IndexWriterCalls;
+  /** Adds a listener that is called when the index may have changed. */
+  onIndexWritten: (listener: () => void) => void;
   sources: Sources;
 }>;
 
@@ -84,12 +87,16 @@ export function openBase(parts: BaseParts): Base {
   addProcessMetrics(metrics);
   const threads = openThreads(config, closers);
   const reader = openIndex(folder, threads.index, closers);
-  const index = createIndexWriterCalls(folder.index, (job) => threads.index.run("write", job));
+  const written = new EventEmitter<{ written: [] }>();
+  const index = createIndexWriterCalls(folder.index, (job) => threads.index.run("write", job), {
+    onWritten: () => written.emit("written"),
+  });
   const common = { clock: systemClock, random: systemRandom, log };
   const merges = openPartMerges({ path: folder.index, index, merges: threads.merges, ...common });
   closers.add("merges of the index", merges.close);
   const sources = openSources(parts, { nodeUrls, reader, verify: threads.verify, findUploaded, metrics });
-  return { filters, metrics, threads, reader, index, sources };
+  const onIndexWritten = (listener: () => void) => void written.on("written", listener);
+  return { filters, metrics, threads, reader, index, onIndexWritten, sources };
 }
 
 /** Creates the index file first, so that a reader need not wait for the thread that writes the index. */

@@ -10,6 +10,7 @@ import type { Id } from "../arweave/id.ts";
 import type { Wallet } from "../arweave/wallet.ts";
 import type { Config } from "../config/settings.ts";
 import { checksIn } from "../content/content.ts";
+import { type EventHub, openEventHub } from "../gateway/events/event-hub.ts";
 import { addGatewayMetrics, createForkMetrics } from "../gateway/gateway-metrics.ts";
 import { createConcerns, createHealth, type Health, type HealthCheck } from "../gateway/health.ts";
 import { isolationReasons } from "../gateway/isolation.ts";
@@ -161,8 +162,10 @@ export function openGateway(
     ...{ confirm: columnar.confirm, monitored, credits: parts.operatorEndpoints },
   });
   const isApart = config.ADMIN_LISTEN !== undefined;
+  const live = openEvents(parts, base);
   const gateway = createRoutes(parts, base, {
     health,
+    live,
     named,
     services,
     administration: isApart ? undefined : administration.routes,
@@ -180,7 +183,7 @@ export function openGateway(
   events.on("transactionPosted", indexing.wake);
   concerns.add(() => indexing.status().reasons);
   closers.add("indexing", indexing.close);
-  closeListenersFirst(parts, listeners.servers, health);
+  closeListenersFirst(parts, listeners.servers, health, live);
   addGatewayMetrics(metrics, {
     reader,
     follow,
@@ -244,7 +247,12 @@ function openListeners(
 type Closing = Pick<ReturnType<typeof listenForGateway>, "close" | "drain">;
 
 /** Closes the listeners before all other parts; before them, health reports that the gateway is not ready. */
-function closeListenersFirst({ config, closers }: GatewayParts, servers: readonly Closing[], health: Health): void {
+function closeListenersFirst(
+  { config, closers }: GatewayParts,
+  servers: readonly Closing[],
+  health: Health,
+  live: EventHub | undefined,
+): void {
   // Concurrently: all listeners share one grace period for responses in progress.
   closers.add("listeners", async () => {
     await Promise.all(servers.map((each) => each.close(config.STOP_GRACE_MS)));
@@ -254,6 +262,7 @@ function closeListenersFirst({ config, closers }: GatewayParts, servers: readonl
     health.stop();
     for (const each of servers) each.drain();
     await Bun.sleep(config.STOP_DELAY_MS);
+    await live?.close(); // the listeners would wait for its streams
   });
 }
 
@@ -301,6 +310,7 @@ function healthOf(
 
 type RoutesNeeds = Readonly<{
   health: Health;
+  live: EventHub | undefined;
   named: OpenNames;
   services: readonly ServicePlace[];
   /** Undefined if the admin API has a separate listener. */
@@ -311,7 +321,7 @@ type RoutesNeeds = Readonly<{
 function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gateway {
   const { config, log } = parts;
   const { filters, threads, reader, sources, metrics } = base;
-  const { health, named, services, administration, onPosted } = needs;
+  const { health, live, named, services, administration, onPosted } = needs;
   const check = checksIn(threads.verify).transaction;
   const keepData = createDataKeeper({ check, content: sources.content, log });
   return createGateway({
@@ -332,6 +342,7 @@ function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gate
       onChunk: createChunkKeeper(sources.extents, log),
     },
     graphql: queriesOf(parts, threads),
+    events: live,
     administration,
     walletPages: { pages: walletPagesOf(config, parts.wallet !== undefined), testWallet: parts.testWallet },
     services: mountsOf(config, services),
@@ -362,6 +373,20 @@ function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gate
       responseCacheBytesMax: config.HOT_BYTES_MAX,
     },
   });
+}
+
+/** Opens live events, unless the settings leave no subscribers. */
+function openEvents({ config, log }: GatewayParts, { reader, metrics, onIndexWritten }: Base): EventHub | undefined {
+  if (config.EVENT_SUBSCRIBERS_MAX === 0) return undefined;
+  const live = openEventHub({ journal: reader.journal, subscribersMax: config.EVENT_SUBSCRIBERS_MAX, log });
+  onIndexWritten(live.wake);
+  metrics.gaugeOf({ name: "event_subscribers", help: "Clients that follow live events.", read: live.count });
+  metrics.countOf({
+    name: "event_subscribers_cut_total",
+    help: "Clients of live events that were cut because they read too slowly.",
+    read: live.cuts,
+  });
+  return live;
 }
 
 /** Names of the enabled features for the information record. */

@@ -312,6 +312,12 @@ export const graphqlSettings = {
     unit: "milliseconds",
     effect: "Maximum time of a GraphQL query.",
   }),
+  EVENT_SUBSCRIBERS_MAX: setting({
+    read: count,
+    fallback: 1_000,
+    unit: "clients",
+    effect: "Maximum clients of live events (`/svc/events`); an address may have a tenth of them. 0 leaves them off.",
+  }),
   GRAPHQL_HOST: setting({
     read: text,
     unit: "host, host:port or origin",

@@ -21,6 +21,7 @@ const beyond = [
   "GET /svc/admin/status",
   "GET /svc/admin/metrics-history",
   "GET /svc/proof/{id}",
+  "GET /svc/events",
   "GET /svc/resolver/{name}",
   "GET /health",
   "GET /ready",
@@ -219,6 +220,15 @@ describe("a running gateway", () => {
   });
 });
 
+/** The text of a response; the first bytes of a stream of events, which has no end. */
+async function bodyOf(response: Response): Promise<string> {
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return await response.text();
+  const reader = response.body?.getReader();
+  const { value } = (await reader?.read()) ?? {};
+  await reader?.cancel();
+  return new TextDecoder().decode(value);
+}
+
 /** The status of an example with other values, or with another body. */
 async function statusOf(
   name: string,
@@ -242,7 +252,7 @@ async function statusOf(
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     },
   );
-  await response.arrayBuffer();
+  await bodyOf(response);
   return response.status;
 }
 
@@ -280,7 +290,7 @@ async function checkResponse(
     },
     ...(sent === undefined ? {} : { body: JSON.stringify(sent.example) }),
   });
-  const body = await response.text();
+  const body = await bodyOf(response);
   const said = responses[response.status];
   const where = `${name} responded ${response.status} ${body.slice(0, 200)}`;
   expect(Object.keys(responses), where).toContain(String(response.status));

@@ -316,7 +316,10 @@ async function responseAll(rows: readonly Sent[], { line }: RunningProgram): Pro
         },
         ...(body === undefined ? {} : { body }),
       });
-      const text = await response.text();
+      // A stream of events has no end.
+      const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+      if (isStream) await response.body?.cancel();
+      const text = isStream ? "" : await response.text();
       if (response.status >= 500)
         faults.push(
           `${response.status} ${method} ${url.slice(0, 200)} ${(body ?? "").slice(0, 200)}: ${text.slice(0, 100)}`,

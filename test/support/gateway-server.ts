@@ -42,6 +42,7 @@ export type GatewayServerOptions = Readonly<{
   names?: GatewayOptions["names"];
   graphql?: GatewayOptions["graphql"];
   administration?: GatewayOptions["administration"];
+  events?: GatewayOptions["events"];
   isTrustedProxy?: (address: string) => boolean;
   certificate?: Certificate | undefined;
   /** Limits of the memory of bodies; by default those of the settings. */
@@ -80,6 +81,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     listeners: { onTransaction: async () => undefined, onChunk: () => undefined },
     graphql: options.graphql,
     administration: options.administration,
+    events: options.events,
     info: {
       wallet: undefined,
       processId: undefined,

@@ -12,6 +12,7 @@ import type { GatewayContentStore } from "../../content/content.ts";
 import { createBlocks } from "../../gateway/blocks.ts";
 import { type BroadcastListeners, createBroadcast } from "../../gateway/broadcast.ts";
 import { createChunkProofs } from "../../gateway/chunk-proofs.ts";
+import type { EventHub } from "../../gateway/events/event-hub.ts";
 import { createFrames } from "../../gateway/frames.ts";
 import { countChunks, createPostMetrics } from "../../gateway/gateway-metrics.ts";
 import type { Health } from "../../gateway/health.ts";
@@ -46,6 +47,7 @@ import { createChainRoutes } from "./chain-routes.ts";
 import { createChunkRoutes } from "./chunk-routes.ts";
 import type { Apex } from "./content-address.ts";
 import { createContentRoutes } from "./content-routes.ts";
+import { createEventRoutes } from "./event-routes.ts";
 import { createFrameRoutes } from "./frame-routes.ts";
 import { acceptsPages, frontPage } from "./gateway-pages.ts";
 import { createNameRoutes } from "./name-routes.ts";
@@ -92,6 +94,8 @@ export type GatewayOptions = Readonly<{
   listeners: BroadcastListeners;
   /** The routes of `/graphql`. */
   graphql: AnyElysia | undefined;
+  /** Live events; undefined where they are off. */
+  events?: Pick<EventHub, "subscribe"> | undefined;
   /** The routes of administration; undefined where they have a listener of their own. */
   administration: AnyElysia | undefined;
   /** The pages that use a wallet. */
@@ -221,9 +225,10 @@ export function createGateway(options: GatewayOptions): Gateway {
 }
 
 /** The routes of the program's other parts, and the pages that use them. */
-function addedRoutes({ administration, services = [], walletPages }: GatewayOptions): readonly AnyElysia[] {
+function addedRoutes({ administration, events, services = [], walletPages }: GatewayOptions): readonly AnyElysia[] {
   const pages = walletPages && createWalletPageRoutes(walletPages);
-  return [pages, administration, ...services].filter((routes) => routes !== undefined);
+  const live = events && createEventRoutes(events);
+  return [pages, live, administration, ...services].filter((routes) => routes !== undefined);
 }
 
 /** The front page for browsers, and the information record for programs. */

@@ -15,6 +15,12 @@ export type IndexWriterCalls = {
 /** One call, as a job of the thread (workers/index.ts, function `write`). */
 export type WriteJob = Readonly<{ path: string; call: WriterCall; parts: readonly unknown[] }>;
 
+/** Options of {@link createIndexWriterCalls}. */
+type WriterCallsOptions = Readonly<{
+  /** Called after each call that succeeded: the index may have changed. */
+  onWritten?: () => void;
+}>;
+
 /** Limit of waiting calls. Callers wait for their results, so this many mean that the thread does not respond. */
 const callsWaitingMax = 10_000;
 
@@ -26,7 +32,11 @@ const callsWaitingMax = 10_000;
  * @param run - Sends a job to function `write` of workers/index.ts; its pool has one thread.
  * @throws Failure `busy` (a call) when too many wait; errors of the writer.
  */
-export function createIndexWriterCalls(path: string, run: (job: WriteJob) => Promise<unknown>): IndexWriterCalls {
+export function createIndexWriterCalls(
+  path: string,
+  run: (job: WriteJob) => Promise<unknown>,
+  { onWritten = () => undefined }: WriterCallsOptions = {},
+): IndexWriterCalls {
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
   const inOrder = async <Result>(job: WriteJob): Promise<Result> => {
@@ -39,7 +49,9 @@ export function createIndexWriterCalls(path: string, run: (job: WriteJob) => Pro
       () => undefined,
     );
     try {
-      return await result;
+      const returned = await result;
+      onWritten();
+      return returned;
     } finally {
       waiting -= 1;
     }

@@ -1,0 +1,249 @@
+/**
+ * Live events: each subscriber gets exactly the changes that pass its filter, in order, wherever it left and resumed.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import type { EventFilter } from "../../../src/gateway/events/event-filter.ts";
+import { testOf } from "../../../src/gateway/events/event-filter.ts";
+import { type EventHubOptions, type EventSink, openEventHub } from "../../../src/gateway/events/event-hub.ts";
+import { readCursor } from "../../../src/gateway/events/event-text.ts";
+import { openIndexReader } from "../../../src/store/index/index-reader.ts";
+import type { IndexReader } from "../../../src/store/index/index-types.ts";
+import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
+import type { JournalReads, NumberedChange } from "../../../src/store/index/journal.ts";
+import { temporaryFolder } from "../../store/folder.ts";
+import { indexFile } from "../../store/index/index-file.ts";
+import { createFixture } from "../../store/index/index-fixture.ts";
+import { ownerOf, pendingOf, tagOf } from "../../store/index/rows-of.ts";
+import { createEventReader } from "../../support/event-reader.ts";
+import { createRandom } from "../../support/random.ts";
+import { createRecordingLog } from "../../support/recording-log.ts";
+import { seedOr, seedsOr } from "../../support/seed.ts";
+import { until } from "../../support/until.ts";
+
+const everything: EventFilter = { rows: {}, blocks: true };
+const random = createRandom(seedOr(51));
+const owner = ownerOf(random);
+
+function openHub(journal: JournalReads, options: Partial<EventHubOptions> = {}) {
+  const { log, lines } = createRecordingLog(Date.now);
+  const bounds = { gatherMs: 0, resetPauseMs: 0, ...options.bounds };
+  const hub = openEventHub({ journal, subscribersMax: 100, log, ...options, bounds });
+  return { hub, lines };
+}
+
+/** A subscriber that reads at once, or does not read. */
+function reading(reads = true) {
+  const parsed = createEventReader();
+  const state = { waiting: 0, ended: false };
+  const sink: EventSink = {
+    waiting: () => state.waiting,
+    send: (bytes) => {
+      if (!reads) state.waiting += bytes.length;
+      parsed.add(new TextDecoder().decode(bytes));
+    },
+    end: (bytes) => {
+      state.ended = true;
+      parsed.add(new TextDecoder().decode(bytes));
+    },
+  };
+  return { ...parsed, sink, state };
+}
+
+/** Every change of a journal. */
+function allOf(journal: JournalReads): NumberedChange[] {
+  const all: NumberedChange[] = [];
+  for (
+    let some = journal.after(0);
+    some !== undefined && some.length > 0;
+    some = journal.after(all.at(-1)?.number ?? 0)
+  )
+    all.push(...some);
+  return all;
+}
+
+const shortOf = ({ number, change }: NumberedChange): string =>
+  `${number} ${change.kind} ${"id" in change ? change.id : ""}`;
+
+describe("N8: live events", () => {
+  test.each(seedsOr([1, 2, 3]))(
+    "with seed %d no subscriber misses or repeats a change over any number of resumptions",
+    async (seed) => {
+      using folder = temporaryFolder();
+      const path = `${folder.path}/index.sqlite`;
+      const given = createRandom(seed);
+      const opened: { reader?: IndexReader; close?: () => unknown } = {};
+      const fixture = createFixture(given, (clock) => {
+        const writer = openIndexWriter(path, { clock });
+        const reader = openIndexReader(path);
+        const close = () => [reader, writer].map((each) => each.close());
+        Object.assign(opened, { reader, close });
+        return { writer, reader };
+      });
+      const { reader } = opened;
+      if (reader === undefined) throw new Error("the fixture opens its index");
+      const { journal } = reader;
+      const tag = (values: string[], op: "EQ" | "NEQ") => ({ name: "Type", values, op });
+      const filters: EventFilter[] = [
+        everything,
+        { rows: undefined, blocks: true },
+        { rows: { kind: "item" }, blocks: false },
+        { rows: { tags: [tag(["a", "b"], "EQ")] }, blocks: false },
+        { rows: { tags: [tag(["b", "a"], "EQ")] }, blocks: false },
+        { rows: { tags: [tag(["a"], "NEQ")], kind: "transaction" }, blocks: true },
+        { rows: { ids: ["A".repeat(43) as never] }, blocks: false },
+      ];
+      let { hub } = openHub(journal);
+      const clients = filters.map((filter) => ({ filter, seen: [] as string[], lastId: `${journal.name()}-0` }));
+      const present = new Map<(typeof clients)[number], { reader: ReturnType<typeof reading>; leave: () => void }>();
+      const leave = (client: (typeof clients)[number]) => {
+        const there = present.get(client);
+        if (there === undefined) return;
+        there.leave();
+        present.delete(client);
+        client.seen.push(
+          ...there.reader.events
+            .filter(({ event }) => event !== "closed")
+            .map(
+              ({ id, event, data }) => `${id.split("-")[1]} ${event} ${event.startsWith("block") ? "" : data["id"]}`,
+            ),
+        );
+        client.lastId = there.reader.lastId();
+      };
+      const enter = (client: (typeof clients)[number]) => {
+        const connected = reading();
+        const after = readCursor(client.lastId);
+        const subscription = hub.subscribe(
+          { filter: client.filter, after, client: String(given.below(50)) },
+          connected.sink,
+        );
+        if (subscription !== undefined) present.set(client, { reader: connected, leave: subscription.leave });
+      };
+      for (let step = 0; step < 200; step += 1) {
+        fixture.step();
+        hub.wake();
+        const client = given.pick(clients);
+        if (given.chance(0.3)) (present.has(client) ? leave : enter)(client);
+        if (given.chance(0.3)) await Bun.sleep(0);
+        if (given.chance(0.02)) {
+          await hub.close();
+          for (const each of clients) leave(each);
+          hub = openHub(journal).hub;
+        }
+      }
+      for (const client of clients) if (!present.has(client)) enter(client);
+      const all = allOf(journal);
+      for (const client of clients) {
+        const { matches } = testOf(client.filter);
+        const wanted = all.filter(({ change }) => matches(change)).map(shortOf);
+        const left = wanted.length - client.seen.length;
+        await until(() => (present.get(client)?.reader.events.length ?? 0) >= left);
+        leave(client);
+        expect(client.seen).toEqual(wanted);
+      }
+      await hub.close();
+      opened.close?.();
+    },
+  );
+
+  test("tests each filter once for a change, and makes its bytes once, for any number of subscribers", async () => {
+    using index = indexFile();
+    const { hub } = openHub(index.reader.journal);
+    const pieces = new Set<Uint8Array>();
+    let sent = 0;
+    for (let count = 0; count < 50; count += 1) {
+      const sink = {
+        waiting: () => 0,
+        send: (bytes: Uint8Array) => {
+          if (!new TextDecoder().decode(bytes).includes("event: pending")) return;
+          pieces.add(bytes);
+          sent += 1;
+        },
+        end: () => undefined,
+      };
+      const tags = [{ name: "n", values: count % 2 === 0 ? ["x", "y"] : ["y", "x"], op: "EQ" as const }];
+      hub.subscribe({ filter: { rows: { tags }, blocks: false }, after: undefined, client: String(count) }, sink);
+    }
+    index.writer.addPending([pendingOf(random, owner, { tags: [tagOf("n", "x")] }), pendingOf(random, owner)]);
+    hub.wake();
+    await until(() => sent === 50);
+    expect(pieces.size).toBe(1);
+    await hub.close();
+  });
+
+  test("a subscriber that does not read is cut with a reason and a line of the log; others go on", async () => {
+    using index = indexFile();
+    const { hub, lines } = openHub(index.reader.journal, { bounds: { waitingMax: 2_000 } });
+    const [slow, quick] = [reading(false), reading()];
+    hub.subscribe({ filter: everything, after: undefined, client: "a" }, slow.sink);
+    hub.subscribe({ filter: everything, after: undefined, client: "b" }, quick.sink);
+    for (let count = 1; count <= 20; count += 1) {
+      index.writer.addPending([pendingOf(random, owner)]);
+      hub.wake();
+      await until(() => quick.events.length === count);
+    }
+    expect(slow.state.ended).toBe(true);
+    expect(slow.events.at(-1)).toMatchObject({ event: "closed", data: { reason: "The client reads too slowly." } });
+    expect(slow.events.length).toBeLessThan(20);
+    expect(lines.filter(({ msg, message }) => String(msg ?? message).includes("too slowly"))).toHaveLength(1);
+    expect([hub.count(), hub.cuts()]).toEqual([1, 1]);
+    await hub.close();
+    expect(quick.events.at(-1)).toMatchObject({ event: "closed", data: { reason: "The gateway is stopping." } });
+  });
+
+  test("a subscriber that resumes and does not read is cut, too", async () => {
+    using index = indexFile();
+    for (let count = 0; count < 10; count += 1) index.writer.addPending([pendingOf(random, owner)]);
+    const { hub } = openHub(index.reader.journal, { bounds: { drainMs: 0 } });
+    const slow = reading(false);
+    const after = { journal: index.reader.journal.name(), number: 0 };
+    hub.subscribe({ filter: everything, after, client: "a" }, slow.sink);
+    await until(() => slow.state.ended);
+    expect(hub.count()).toBe(0);
+    await hub.close();
+  });
+
+  test("a cursor that is too old, above the newest, or of another index gets one reset, and goes on from now", async () => {
+    using index = indexFile();
+    const { journal } = index.reader;
+    const first = pendingOf(random, owner);
+    index.writer.addPending([first]);
+    const { hub } = openHub(journal);
+    for (const after of [
+      { journal: journal.name(), number: 99 },
+      { journal: "0".repeat(12), number: 0 },
+    ]) {
+      const client = reading();
+      hub.subscribe({ filter: { rows: undefined, blocks: false }, after, client: "a" }, client.sink);
+      await until(() => client.events.length === 1);
+      expect(client.events[0]).toMatchObject({ event: "reset", id: `${journal.name()}-${journal.newest()}` });
+    }
+    await hub.close();
+  });
+
+  test("subscribers are bounded, and one address has a tenth of them", async () => {
+    using index = indexFile();
+    const { hub } = openHub(index.reader.journal, { subscribersMax: 20 });
+    const enter = (client: string) =>
+      hub.subscribe({ filter: everything, after: undefined, client }, reading().sink) !== undefined;
+    expect([enter("a"), enter("a"), enter("a")]).toEqual([true, true, false]);
+    for (let count = 0; count < 18; count += 1) expect(enter(`b${count}`)).toBe(true);
+    expect(enter("c")).toBe(false);
+    await hub.close();
+    expect(enter("d")).toBe(false);
+  });
+
+  test("heartbeats carry the position, so that a rare filter does not age", async () => {
+    using index = indexFile();
+    const { hub } = openHub(index.reader.journal, { bounds: { heartbeatMs: 5 } });
+    const client = reading();
+    const filter: EventFilter = { rows: { kind: "item", ids: ["A".repeat(43) as never] }, blocks: false };
+    hub.subscribe({ filter, after: undefined, client: "a" }, client.sink);
+    index.writer.addPending([pendingOf(random, owner)]);
+    hub.wake();
+    await until(() => client.lastId() === `${index.reader.journal.name()}-1`);
+    expect(client.comments).toContain("heartbeat");
+    expect(client.events).toEqual([]);
+    await hub.close();
+  });
+});
