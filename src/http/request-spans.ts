@@ -40,9 +40,11 @@ export function createRequestSpans(begin: Tracer): RequestSpans {
       const attributes: SpanAttributes = {
         "url.path": target.path.slice(0, pathMax),
         "url.scheme": target.scheme,
-        "http.response.body.size": headOnly ? 0 : bytesOf(response),
         "cairn.request_id": requestId,
       };
+      const bytes = headOnly ? 0 : bytesOf(response);
+      // A body of unknown length counts as 0.
+      if (bytes > 0) attributes["http.response.body.size"] = bytes;
       span.name = shared.name;
       span.shared = shared.attributes;
       span.attributes = attributes;
