@@ -8,6 +8,7 @@ import { bundlesBench } from "./bundles.ts";
 import { clickhouseBench } from "./clickhouse.ts";
 import { columnarBench } from "./columnar.ts";
 import { debugBench } from "./debug.ts";
+import { eventsBench } from "./events.ts";
 import { followBench } from "./follow.ts";
 import { graphqlBench } from "./graphql.ts";
 import type { Bench } from "./harness.ts";
@@ -41,6 +42,7 @@ export const benches: readonly Bench[] = [
   debugBench,
   unbundleBench,
   followBench,
+  eventsBench,
   ledgerBench,
   paymentPricesBench,
   uploadsBench,

@@ -1,0 +1,115 @@
+/**
+ * Live events: the processor time of a thousand subscribers of one filter against one subscriber, in the thread that
+ * reads the journal; without sockets.
+ * @module
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { addressOf, type Id, idFromBytes } from "../src/arweave/id.ts";
+import type { EventFilter } from "../src/gateway/events/event-filter.ts";
+import { openEventHub } from "../src/gateway/events/event-hub.ts";
+import { assert } from "../src/lib/assert.ts";
+import { silentLog } from "../src/lib/log.ts";
+import { openIndexReader } from "../src/store/index/index-reader.ts";
+import type { PendingRow } from "../src/store/index/index-types.ts";
+import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writer.ts";
+import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
+
+const sizes: Readonly<Record<BenchSize, { rows: number; rounds: number; subscribers: number }>> = {
+  small: { rows: 500, rounds: 1, subscribers: 20 },
+  large: { rows: 10_000, rounds: 3, subscribers: 1_000 },
+};
+
+const rowsPerWrite = 500;
+const owner = crypto.getRandomValues(new Uint8Array(65));
+
+const filters: readonly (readonly [name: string, rows: EventFilter["rows"]])[] = [
+  ["every row", {}],
+  ["one row in a hundred", { tags: [{ name: "Rare", values: ["x"], op: "EQ" }] }],
+];
+
+/** Processor time of events, by the number of subscribers. */
+export const eventsBench: Bench = {
+  name: "events",
+  measure: async (size) => {
+    const { rows, rounds, subscribers } = sizes[size];
+    const table: BenchRow[] = [];
+    for (const [name, filter] of filters) {
+      const pairs: { many: number; one: number }[] = [];
+      for (let round = 0; round < rounds; round += 1) {
+        const one = await secondsOf(rows, 1, filter);
+        pairs.push({ one, many: await secondsOf(rows, subscribers, filter) });
+      }
+      const show = (values: readonly number[]) => `${((median(values) * 1e6) / rows).toFixed(1)} µs CPU a change`;
+      table.push({
+        name: `live events, ${subscribers.toLocaleString("en")} subscribers of one filter (${name})`,
+        metric: show(pairs.map(({ many }) => many)),
+        reference: `one subscriber ${show(pairs.map(({ one }) => one))}`,
+        ratio: median(pairs.map(({ many, one }) => many / one)),
+        target: "≤ 2 ×",
+      });
+    }
+    return table;
+  },
+};
+
+/** Processor time until all subscribers have their events. Seconds. */
+async function secondsOf(rows: number, subscribers: number, filter: EventFilter["rows"]): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), "cairn-bench-events-"));
+  const path = join(folder, "index.sqlite");
+  const writer = openIndexWriter(path, { clock: Date.now });
+  const reader = openIndexReader(path);
+  const bounds = { gatherMs: 0 };
+  const hub = openEventHub({ journal: reader.journal, subscribersMax: subscribers * 10, log: silentLog, bounds });
+  const { promise: isComplete, resolve } = Promise.withResolvers<void>();
+  let last: Id | undefined;
+  try {
+    for (let count = 0; count < subscribers; count += 1) {
+      const isFirst = count === 0;
+      const send = (bytes: Uint8Array) => {
+        if (isFirst && last !== undefined && Buffer.from(bytes).includes(last)) resolve();
+      };
+      const sink = { waiting: () => 0, send, end: () => undefined };
+      hub.subscribe({ filter: { rows: filter, blocks: false }, after: undefined, client: String(count) }, sink);
+    }
+    for (let at = 0; at < rows; at += rowsPerWrite) last = addRows(writer);
+    const before = process.cpuUsage();
+    hub.wake();
+    await isComplete;
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1e6;
+  } finally {
+    await hub.close();
+    reader.close();
+    writer.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Adds items in no block; one in a hundred has the rare tag, the last one too. @returns Its id. */
+function addRows(writer: IndexWriter): Id {
+  const rows = Array.from({ length: rowsPerWrite }, (_, index) => pendingRow(index % 100 === 99));
+  writer.addPending(rows);
+  const id = rows.at(-1)?.id;
+  assert(id !== undefined, "a write has rows");
+  return id;
+}
+
+function pendingRow(isRare: boolean): PendingRow {
+  const tags = ["App-Name", "Content-Type", "Unix-Time", "Entity-Type"].map((name) => ({ name, value: "1700000000" }));
+  return {
+    kind: "item",
+    id: idFromBytes(crypto.getRandomValues(new Uint8Array(32))),
+    signatureType: 3,
+    owner,
+    ownerAddress: addressOf(owner),
+    target: "",
+    anchor: "",
+    tags: isRare ? [...tags, { name: "Rare", value: "x" }] : tags,
+    headerSize: 130,
+    size: 1_000,
+    digest: null,
+    verified: true,
+  };
+}
