@@ -5,7 +5,6 @@
  */
 import { type FormEvent, StrictMode, useCallback, useEffect, useId, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
-import { useReading } from "../use-reading.ts";
 import { openPage, PageLink, searchOf } from "./explorer-links.tsx";
 import {
   isBlockHash,
@@ -16,8 +15,9 @@ import {
   readTransaction,
   readTransactions,
 } from "./gateway-client.ts";
-import { BlockTable, Fault, liveEveryMs, Pager, Reading, TransactionList } from "./record-lists.tsx";
+import { BlockTable, Fault, Pager, Reading, TransactionList } from "./record-lists.tsx";
 import { AddressPage, BlockPage, TagPage, type TagPair, TransactionPage, Unknown } from "./record-pages.tsx";
+import { useLiveReading } from "./use-live-reading.ts";
 
 function Explorer() {
   const [search, setSearch] = useState(location.search);
@@ -127,9 +127,9 @@ function Latest({ after }: Readonly<{ after: string | undefined }>) {
 type BlocksProps = Readonly<{ after: string | undefined; isPart?: boolean }>;
 
 function Blocks({ after, isPart = false }: BlocksProps) {
-  const { value, error } = useReading(
+  const { value, error } = useLiveReading(
     useCallback((signal: AbortSignal) => readBlocks(after, signal), [after]),
-    after === undefined ? liveEveryMs : undefined,
+    after === undefined,
   );
   const Heading = isPart ? "h2" : "h1";
   return (

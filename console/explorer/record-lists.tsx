@@ -5,7 +5,6 @@
 import { type ReactNode, useCallback } from "react";
 import { bytesText } from "../../src/lib/quantity-text.ts";
 import { numberText, Table } from "../page-parts.tsx";
-import { useReading } from "../use-reading.ts";
 import { AddressLink, BlockLink, PageLink, TransactionLink } from "./explorer-links.tsx";
 import {
   type BlockRecord,
@@ -14,9 +13,7 @@ import {
   type TransactionFilter,
   type TransactionRecord,
 } from "./gateway-client.ts";
-
-/** Time between two reads of a list that shows what arrives. */
-export const liveEveryMs = 4_000;
+import { useLiveReading } from "./use-live-reading.ts";
 
 /** The age of a moment, in its largest unit. @param seconds - Unix seconds. */
 export function ageText(seconds: number): string {
@@ -100,7 +97,7 @@ export function TransactionList({ title, filter, after, pageAt, empty, children 
   // Filters are made anew with every rendering; their text is the same.
   const text = JSON.stringify(filter);
   const read = useCallback((signal: AbortSignal) => readTransactions(JSON.parse(text), after, signal), [text, after]);
-  const { value, error } = useReading(read, after === undefined ? liveEveryMs : undefined);
+  const { value, error } = useLiveReading(read, after === undefined);
   return (
     <section className="list" aria-label={title}>
       <h2>

@@ -17,7 +17,8 @@ import {
   type TransactionRecord,
 } from "./gateway-client.ts";
 import { ProofPanel } from "./proof-panel.tsx";
-import { Fault, liveEveryMs, Reading, TransactionList } from "./record-lists.tsx";
+import { Fault, Reading, TransactionList } from "./record-lists.tsx";
+import { useLiveReading } from "./use-live-reading.ts";
 
 /** Bundles around an item that its page follows; nesting is rarely deeper than two. */
 const nestingMax = 8;
@@ -144,9 +145,9 @@ async function readWithBundles(id: string, signal: AbortSignal) {
 type TransactionPageProps = Readonly<{ id: string; after: string | undefined }>;
 
 export function TransactionPage({ id, after }: TransactionPageProps) {
-  const { value, error } = useReading(
+  const { value, error } = useLiveReading(
     useCallback((signal: AbortSignal) => readWithBundles(id, signal), [id]),
-    liveEveryMs,
+    true,
   );
   if (value === undefined)
     return (
