@@ -203,10 +203,16 @@ function createWeights({ nodes, reader, pool }: ChainChoiceParts) {
   /** Of verified tips, by name: a tip is fetched once. */
   const known = new Map<string, bigint>();
 
+  /** Of the tip of the index: each round of following reads it. */
+  let indexed: Readonly<{ hash: string; weight: bigint }> | undefined;
+
   const ours = (): bigint | undefined => {
     const tip = reader.tip();
-    const text = tip && reader.blockText(tip.height)?.text;
-    return text === undefined ? undefined : weightOf(readBlock(text));
+    if (tip === undefined) return undefined;
+    if (indexed?.hash === tip.hash) return indexed.weight;
+    const text = reader.blockText(tip.height)?.text;
+    indexed = text === undefined ? undefined : { hash: tip.hash, weight: weightOf(readBlock(text)) };
+    return indexed?.weight;
   };
 
   const headerOf = async (height: number, backers: (node: Node) => boolean, signal: AbortSignal) => {
