@@ -376,9 +376,14 @@ function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gate
 }
 
 /** Opens live events, unless the settings leave no subscribers. */
-function openEvents({ config, log }: GatewayParts, { reader, metrics, onIndexWritten }: Base): EventHub | undefined {
+function openEvents(
+  { config, log, closers }: GatewayParts,
+  { reader, metrics, onIndexWritten }: Base,
+): EventHub | undefined {
   if (config.EVENT_SUBSCRIBERS_MAX === 0) return undefined;
   const live = openEventHub({ journal: reader.journal, subscribersMax: config.EVENT_SUBSCRIBERS_MAX, log });
+  // Also when a listener cannot be opened.
+  closers.add("live events", live.close);
   onIndexWritten(live.wake);
   metrics.gaugeOf({ name: "event_subscribers", help: "Clients that follow live events.", read: live.count });
   metrics.countOf({

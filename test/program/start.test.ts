@@ -99,6 +99,7 @@ const validatedAfterOthers = new Set([
   "SOLANA_USDC_MINT",
   "SOLANA_GENESIS_HASH",
   "STRIPE_WEBHOOK_SECRET",
+  "OTEL_SERVICE_NAME",
 ]);
 
 function rejects(name: SettingName, text: string): boolean {
