@@ -101,7 +101,7 @@ export async function checkStoredHistory({ items, seed, store, openStore }: Hist
 function historyBytes(path: string): number {
   const db = new Database(path, { readonly: true });
   try {
-    const row = db.query<{ bytes: number }, []>("SELECT coalesce(sum(length(body)), 0) AS bytes FROM changes").get();
+    const row = db.query<{ bytes: number }, []>("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name = 'changes'").get();
     return statSync(path).size - (row?.bytes ?? 0);
   } finally {
     db.close();
