@@ -2,7 +2,7 @@
  * Spans as OTLP in JSON: names in camelCase, ids in hexadecimal, 64-bit integers as decimal text.
  *
  * Text is composed directly, without an object tree for `JSON.stringify`.
- * Source: OTLP 1.5, "JSON Protobuf Encoding"; opentelemetry/proto/trace/v1/trace.proto.
+ * Source: OTLP 1.5, "JSON Protobuf Encoding", messages of trace.v1.
  * @module
  */
 import type { Span, SpanAttributes } from "./spans.ts";
