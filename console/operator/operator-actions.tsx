@@ -10,7 +10,8 @@ export type Change = Readonly<{
   method: "POST" | "PUT";
   /** Below `/svc/admin/`. */
   path: string;
-  body: Readonly<Record<string, unknown>>;
+  /** A record, or a list. */
+  body: object;
   /** The effect, as a question. */
   question: string;
   /** Label of the button that confirms. */
@@ -67,7 +68,7 @@ export function Confirm({ change, client, onClose }: ConfirmProps) {
 type Field = Readonly<{
   name: string;
   label: string;
-  type: "text" | "count" | "time" | "checkbox";
+  type: "text" | "count" | "time" | "checkbox" | "json";
   isRequired?: boolean;
   hint?: string;
 }>;
@@ -82,7 +83,7 @@ export type FormAction = Readonly<{
   method: "POST" | "PUT";
   path: string | ((values: FormValues) => string);
   /** The body; the values themselves unless given. */
-  body?: (values: FormValues) => Readonly<Record<string, unknown>>;
+  body?: (values: FormValues) => object;
   fields: readonly Field[];
   question: (values: FormValues) => string;
   verb: string;
@@ -97,6 +98,19 @@ const heights = (isRequired: boolean) =>
     { name: "endHeight", label: "Last height", type: "count", isRequired },
   ] as const;
 const span = ({ startHeight = 0, endHeight = "the tip" }: FormValues) => `heights ${startHeight} to ${endHeight}`;
+
+/** The headers of a form: a list, or one header. The text was checked before: it is JSON. */
+function headersOf({ headers }: FormValues): readonly unknown[] {
+  const value: unknown = JSON.parse(String(headers));
+  return Array.isArray(value) ? value : [value];
+}
+
+/** "data item <id>", or the number of several. */
+function announcedText(headers: readonly unknown[]): string {
+  const [first] = headers;
+  const firstId: unknown = typeof first === "object" && first !== null ? Reflect.get(first, "id") : undefined;
+  return headers.length === 1 ? `data item ${firstId ?? "without an id"}` : `${headers.length} data items`;
+}
 
 const actions: readonly FormAction[] = [
   {
@@ -124,6 +138,24 @@ const actions: readonly FormAction[] = [
     path: "queue-bundles",
     fields: [...heights(true), bypassFilter],
     question: (values) => `Evaluate the bundles of ${span(values)} again?`,
+    verb: "Queue",
+  },
+  {
+    title: "Queue data items",
+    text: "Their headers can be queried at once, before their bundle is found. The verified item replaces its header.",
+    method: "POST",
+    path: "queue-data-item",
+    fields: [
+      {
+        name: "headers",
+        label: "Headers, JSON",
+        type: "json",
+        isRequired: true,
+        hint: "One header or a list of headers, as the body of POST /svc/admin/queue-data-item in the API reference",
+      },
+    ],
+    body: headersOf,
+    question: (values) => `Queue ${announcedText(headersOf(values))}?`,
     verb: "Queue",
   },
   {
@@ -222,21 +254,41 @@ function FieldInput({ field, inputId }: Readonly<{ field: Field; inputId: string
         <input type="checkbox" id={inputId} name={name} defaultChecked /> {label}
       </label>
     );
-  const more = {
-    text: { type: "text", spellCheck: false, autoComplete: "off" },
-    count: { type: "number", min: 0, step: 1 },
-    time: { type: "datetime-local" },
-  }[type];
+  const common = { id: inputId, name, required: isRequired };
   return (
     <>
       <label htmlFor={inputId}>
         {label}
         {isRequired ? "" : " (optional)"}
       </label>
-      <input id={inputId} name={name} required={isRequired} {...more} />
+      {type === "json" ? (
+        <textarea {...common} rows={4} spellCheck={false} onInput={checkJson} />
+      ) : (
+        <input {...common} {...inputTypes[type]} />
+      )}
       {hint === undefined ? null : <small>{hint}</small>}
     </>
   );
+}
+
+const inputTypes = {
+  text: { type: "text", spellCheck: false, autoComplete: "off" },
+  count: { type: "number", min: 0, step: 1 },
+  time: { type: "datetime-local" },
+};
+
+/** The browser does not submit a form while one of its inputs has a message. */
+function checkJson({ currentTarget }: FormEvent<HTMLTextAreaElement>): void {
+  currentTarget.setCustomValidity(jsonFault(currentTarget.value) ?? "");
+}
+
+function jsonFault(text: string): string | undefined {
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch (error) {
+    return `This is not JSON: ${error instanceof Error ? error.message : String(error)}`;
+  }
 }
 
 function valuesOf(form: HTMLFormElement, fields: readonly Field[]): FormValues {

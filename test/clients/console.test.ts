@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
+import { announcementOf } from "../indexing/samples.ts";
 import { describeWith } from "../support/helpers.ts";
 import { testAddress } from "../support/payment.ts";
 import { eventually } from "../support/until.ts";
@@ -151,6 +152,41 @@ describeWith(browserNeed, "the console", () => {
     await confirm(page, "Unblock");
     await page.getByText("Nothing is blocked.").waitFor();
     expect(await blocked()).toEqual([]);
+    await page.close();
+  }, 60_000);
+
+  test("data items are queued by their headers, after a question; what is not JSON is not sent", async () => {
+    const page = await openPage();
+    await signIn(page);
+    await show(page, "Actions");
+    const first = testItem("queued in the console");
+    const second = testItem("queued with another");
+    const form = page.getByRole("form", { name: "Queue data items" });
+    const headers = form.getByLabel("Headers, JSON");
+    const queue = async (text: string) => {
+      await headers.fill(text);
+      await form.getByRole("button").click();
+    };
+    await queue("{ id: 1 }");
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    expect(await form.locator("textarea:invalid").count()).toBe(1);
+
+    const { reader } = stack.gateway;
+    await queue(JSON.stringify(announcementOf(first.bytes), null, 2));
+    expect(await confirm(page, "Queue")).toBe(`Queue data item ${first.id}?`);
+    expect(await outcome(page)).toBe("Data item(s) queued");
+    expect(reader.locate(first.id)).toMatchObject({ pending: true, verified: false });
+
+    await queue(JSON.stringify([first, second].map(({ bytes }) => announcementOf(bytes))));
+    expect(await confirm(page, "Queue")).toBe("Queue 2 data items?");
+    expect(reader.locate(second.id)).toMatchObject({ pending: true });
+
+    await queue("[{}]");
+    await confirm(page, "Queue");
+    await eventually(
+      () => outcome(page),
+      (text) => text === "400: Must provide array of data item headers",
+    );
     await page.close();
   }, 60_000);
 

@@ -15,9 +15,8 @@ import { readItemHeader } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";
-import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
-import { bundleTags, makeItem } from "../indexing/samples.ts";
+import { announcementOf, bundleTags, makeItem } from "../indexing/samples.ts";
 import { type WireResponse, wire } from "../support/gateway-server.ts";
 import { adminKey, askAdmin, openStack, type Stack } from "../support/stack.ts";
 import { until } from "../support/until.ts";
@@ -47,19 +46,6 @@ function headerOf(item: Uint8Array) {
 
 function idOfItem(item: Uint8Array): Id {
   return headerOf(item).id;
-}
-
-/** An item's header as an operator announces it. */
-function announcementOf(item: Uint8Array) {
-  const { id, owner, ownerAddress, signature, headerSize } = headerOf(item);
-  return {
-    id,
-    owner: encodeBase64url(owner),
-    owner_address: ownerAddress,
-    signature: encodeBase64url(signature),
-    data_size: item.length - headerSize,
-    tags: [{ name: encodeBase64url(Buffer.from("Announced")), value: encodeBase64url(Buffer.from("yes")) }],
-  };
 }
 
 describe("a transaction that is queued", () => {

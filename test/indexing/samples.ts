@@ -8,10 +8,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { createDataItem, type ItemFields } from "../../src/arweave/data-item.ts";
+import { createDataItem, type ItemFields, readItemHeader } from "../../src/arweave/data-item.ts";
 import { createEd25519Signer, createSolanaSigner } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
+import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { createRandom } from "../support/random.ts";
 import {
@@ -53,6 +54,21 @@ export function makeItem(
   signer: Signer = ed25519Signer,
 ): Uint8Array {
   return createDataItem({ data, ...fields }, signer);
+}
+
+/** An item's header as an operator announces it. */
+export function announcementOf(item: Uint8Array) {
+  const read = readItemHeader(item, "strict");
+  if (read.kind !== "header") throw new Error("the test's item is an item");
+  const { id, owner, ownerAddress, signature, headerSize } = read.header;
+  return {
+    id,
+    owner: encodeBase64url(owner),
+    owner_address: ownerAddress,
+    signature: encodeBase64url(signature),
+    data_size: item.length - headerSize,
+    tags: [{ name: encodeBase64url(Buffer.from("Announced")), value: encodeBase64url(Buffer.from("yes")) }],
+  };
 }
 
 /** Items whose payload is their number, each unlike the others. */
