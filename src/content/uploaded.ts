@@ -174,8 +174,9 @@ export const summedBytesMax = 2 ** 20;
 /** What a checksum covers; a range reads at most this much more at either end. */
 const stepBytes = 64 * 2 ** 10;
 
-/** Checksums that are remembered: a few megabytes, of 6 GiB in items. */
-const sumsMax = 100_000;
+/** Memory of remembered checksums, and of an item's beside them: 16,000 items, or 11 GiB in items of 1 MiB. */
+const sumsBytesMax = 4 * 2 ** 20;
+const sumsEntryBytes = 256;
 
 /** Items that are hashed at once, each in memory meanwhile, and that wait for it. */
 const learningMax = 4;
@@ -184,8 +185,8 @@ const learningWaitingMax = 8_192;
 /** Creates a reader. */
 export function createSumReader(): SumReader {
   const sums = new LRUCache<string, BigUint64Array>({
-    maxSize: sumsMax,
-    sizeCalculation: ({ length }) => length + 1,
+    maxSize: sumsBytesMax,
+    sizeCalculation: ({ byteLength }) => byteLength + sumsEntryBytes,
   });
   const learning = createSingleFlight<BigUint64Array>();
   const semaphore = createSemaphore(learningMax, learningWaitingMax);

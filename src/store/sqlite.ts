@@ -243,7 +243,8 @@ function opened(path: string, open: () => Database): Database {
   }
 }
 
-function setCache(db: Database, bytes: number): void {
+/** Sets the page cache of a connection. */
+export function setCache(db: Database, bytes: number): void {
   db.run(`PRAGMA cache_size = -${Math.ceil(bytes / 1_024)}`);
 }
 

@@ -65,17 +65,23 @@ export const hitBytesMax = 256 * 2 ** 10;
  */
 const entryBytes = 2_048;
 
-/** Invalidated ids that are remembered; a response that began before all of them is not cached. */
-const forgottenMax = 50_000;
+/** Invalidated ids that are remembered (1 MiB); a response that began before all of them is not cached. */
+const forgottenMax = 10_000;
 
 /**
  * Creates an empty cache of small bodies.
  *
  * @param bytesMax - Total size, bytes; 0 disables the cache.
  * @param bodyBytesMax - The largest body in it.
+ * @param forgotten - Shared by caches that forget the same ids.
  */
-export function createResponseCache(bytesMax: number, clock: Clock, bodyBytesMax = hitBytesMax): ResponseCache {
-  return createCache<Hit>(bytesMax, clock, ({ body, headers }) =>
+export function createResponseCache(
+  bytesMax: number,
+  clock: Clock,
+  bodyBytesMax = hitBytesMax,
+  forgotten: Forgotten = createForgotten(),
+): ResponseCache {
+  return createCache<Hit>(bytesMax, clock, forgotten, ({ body, headers }) =>
     body.size > bodyBytesMax ? undefined : body.size + arweaveHeaderBytes(headers),
   );
 }
@@ -84,10 +90,10 @@ export function createResponseCache(bytesMax: number, clock: Clock, bodyBytesMax
 function createCache<Cached extends Entry>(
   bytesMax: number,
   clock: Clock,
+  forgotten: Forgotten,
   sizeOf: (hit: Cached) => number | undefined,
 ): ResponseCache<Cached> {
   const byId = new Map<Id, Set<string>>();
-  const forgotten = createForgotten();
   const entries = new LRUCache<string, Cached>({
     maxSize: Math.max(1, bytesMax),
     sizeCalculation: (hit, address) => (sizeOf(hit) ?? 0) + 2 * address.length + entryBytes,
@@ -149,12 +155,14 @@ const onDiskBytesMax = 8 * 2 ** 20;
 /** Creates empty caches of at most `bytesMax` bytes together. */
 export function createResponseCaches(bytesMax: number, clock: Clock): ResponseCaches {
   const small = Math.floor(bytesMax / smallShare);
-  const bodies = createResponseCache(bytesMax - 2 * small, clock);
-  const chunks = createResponseCache(small, clock, chunkResponseBytesMax);
-  const records = createResponseCache(small, clock);
+  const forgotten = createForgotten();
+  const bodies = createResponseCache(bytesMax - 2 * small, clock, hitBytesMax, forgotten);
+  const chunks = createResponseCache(small, clock, chunkResponseBytesMax, forgotten);
+  const records = createResponseCache(small, clock, hitBytesMax, forgotten);
   const onDisk = createCache<DiskHit>(
     onDiskBytesMax,
     clock,
+    forgotten,
     ({ headers }) => entryBytes + arweaveHeaderBytes(headers.whole) * 2,
   );
   const all = [bodies, chunks, records, onDisk] as const;
@@ -178,6 +186,8 @@ export function createResponseCaches(bytesMax: number, clock: Clock): ResponseCa
     count: () => bodies.count() + chunks.count() + records.count(),
   };
 }
+
+type Forgotten = ReturnType<typeof createForgotten>;
 
 /** When ids were forgotten, in steps of a counter. */
 function createForgotten() {

@@ -37,13 +37,17 @@ import { createPages } from "./row-pages.ts";
 import { createStoredPartitionReads } from "./stored-partitions.ts";
 
 export type IndexReaderOptions = Readonly<{
-  /** Page cache, bytes; the operating system caches the rest. */
+  /** Page cache, bytes. */
   cacheBytes?: number;
   /** Sizes of the steps of `page` and `count`. */
   windows?: WindowSizes;
 }>;
 
-const cacheBytesDefault = 32 * 2 ** 20;
+/**
+ * Small, because each thread has a reader and each fills its cache: the operating system has the pages in memory once
+ * for all of them. Pages of ten kinds of queries take no more CPU than with 32 MiB (measured with 600,000 items).
+ */
+const cacheBytesDefault = 2 * 2 ** 20;
 const integrityFaultsMax = 20;
 
 /**

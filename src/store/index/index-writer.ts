@@ -12,7 +12,15 @@ import { type BlockHash, blockHashBytes, type Id, idFromBytes } from "../../arwe
 import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
-import { closeDatabase, inTransaction, openForWriting, prepareQuery, releaseFreePages } from "../sqlite.ts";
+import {
+  closeDatabase,
+  inTransaction,
+  openForWriting,
+  pageBytes,
+  prepareQuery,
+  releaseFreePages,
+  setCache,
+} from "../sqlite.ts";
 import {
   type BundlePassBounds,
   type BundlePasses,
@@ -160,7 +168,7 @@ export type IndexWriter = PartMerges &
 
 type IndexWriterOptions = Readonly<{
   clock: Clock;
-  /** Page cache, bytes. */
+  /** Page cache, bytes; by default it grows with the index. */
   cacheBytes?: number;
   /** Thresholds for sealing rows into parts of the posting index, and for merging parts. */
   partSizes?: PartSizes;
@@ -168,7 +176,8 @@ type IndexWriterOptions = Readonly<{
   journalSizes?: JournalSizes;
 }>;
 
-const cacheBytesDefault = 64 * 2 ** 20;
+/** An eighth of the file, so that what a young index takes does not grow as fast as the index does. Bytes. */
+const cacheSizes = { fileShare: 8, min: 2 * 2 ** 20, max: 64 * 2 ** 20 } as const;
 /** A rollback removes complete blocks, about this many rows at a time: bounds the write-ahead log. */
 const rollbackRows = 20_000;
 
@@ -178,8 +187,10 @@ const rollbackRows = 20_000;
  * @throws Error when the file is damaged or has a newer version.
  */
 export function openIndexWriter(path: string, options: IndexWriterOptions): IndexWriter {
-  const { clock, cacheBytes = cacheBytesDefault, partSizes = partSizesDefault } = options;
+  const { clock, cacheBytes = cacheSizes.min, partSizes = partSizesDefault } = options;
   const db = openForWriting(path, { migrations: indexMigrations, synchronous: "NORMAL", cacheBytes });
+  const fitCache = options.cacheBytes === undefined ? createCacheFitting(db) : () => undefined;
+  fitCache();
   const counts = createCounts(db);
   const owners = createOwners(db, counts);
   /** Runs one call as one transaction; discards cached changes when it fails. */
@@ -218,7 +229,7 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
     ...bundleSteps(parts),
     addStoredPartition: (partition) => step(() => partitions.add(partition)),
     pruneStoredItems: createStoredPruning(step, rows),
-    ...mergeSteps(step, rows),
+    ...mergeSteps(step, rows, fitCache),
     releaseSpace: () => releaseFreePages(db),
     checkpoint: () => {
       db.run("PRAGMA wal_checkpoint(PASSIVE)");
@@ -227,12 +238,26 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
   };
 }
 
+/** Sets the page cache to its share of the file. */
+function createCacheFitting(db: Database): () => void {
+  const pages = prepareQuery<{ page_count: number }>(db, "PRAGMA page_count");
+  return () => {
+    const bytes = ((pages.get()?.page_count ?? 0) * pageBytes) / cacheSizes.fileShare;
+    setCache(db, Math.min(cacheSizes.max, Math.max(cacheSizes.min, bytes)));
+  };
+}
+
 function mergeSteps(
   step: <Result>(work: () => Result) => Result,
   { merges, sweep }: RowTable,
+  fitCache: () => void,
 ): PartMerges & Pick<IndexWriter, "sweepPostings"> {
   return {
-    beginMerge: () => step(merges.beginMerge),
+    // Called regularly, and seldom enough.
+    beginMerge: () => {
+      fitCache();
+      return step(merges.beginMerge);
+    },
     addMerged: (part, bodies) => step(() => merges.addMerged(part, bodies)),
     endMerge: (merge, merged, filter) => step(() => merges.endMerge(merge, merged, filter)),
     setFilter: (part, filter) => step(() => merges.setFilter(part, filter)),

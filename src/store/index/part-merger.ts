@@ -31,7 +31,8 @@ export type PartMerger = Readonly<{
 
 /** Rows of a part whose filter is a file. Threads make the filters of smaller parts themselves. */
 const filterFileRowsDefault = 2 ** 15;
-const cacheBytes = 8 * 2 ** 20;
+/** A merge reads each block of its parts once, in order. */
+const cacheBytes = 2 * 2 ** 20;
 
 /** Opens an index for merges. @throws Error as `openIndexReader` does. */
 export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsDefault): PartMerger {

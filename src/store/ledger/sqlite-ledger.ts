@@ -112,8 +112,8 @@ type Connection = Readonly<{
 const connectionLockTimeoutMs = 5_000;
 /** More than the distinct statements of the payment rules. Lists of different lengths need separate statements. */
 const statementsMax = 500;
-/** Page cache of a connection: the upper levels of all trees of a large ledger. */
-const cacheKibibytes = 16 * 1_024;
+/** Page cache of a connection: the upper levels of the trees. The operating system has the other pages in memory. */
+const cacheKibibytes = 4 * 1_024;
 /** The log is truncated to this after a checkpoint that emptied it. */
 const walBytesMax = 16 * 2 ** 20;
 
