@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { addressOf, type Id, idFromBytes } from "../src/arweave/id.ts";
 import type { EventFilter } from "../src/gateway/events/event-filter.ts";
 import { openEventHub } from "../src/gateway/events/event-hub.ts";
+import { namedEvents } from "../src/gateway/events/event-text.ts";
 import { assert } from "../src/lib/assert.ts";
 import { silentLog } from "../src/lib/log.ts";
 import { openIndexReader } from "../src/store/index/index-reader.ts";
@@ -71,7 +72,10 @@ async function secondsOf(rows: number, subscribers: number, filter: EventFilter[
         if (isFirst && last !== undefined && Buffer.from(bytes).includes(last)) resolve();
       };
       const sink = { waiting: () => 0, send, end: () => undefined };
-      hub.subscribe({ filter: { rows: filter, blocks: false }, after: undefined, client: String(count) }, sink);
+      hub.subscribe(
+        { filter: { rows: filter, blocks: undefined }, format: namedEvents, after: undefined, client: String(count) },
+        sink,
+      );
     }
     for (let at = 0; at < rows; at += rowsPerWrite) last = addRows(writer);
     const before = process.cpuUsage();

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import net from "node:net";
 import { openEventHub } from "../../src/gateway/events/event-hub.ts";
+import { bundleOf, bundleTags, makeItem } from "../content/bundles.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { indexFile } from "../store/index/index-file.ts";
 import { ownerOf, pendingOf, tagOf } from "../store/index/rows-of.ts";
@@ -18,7 +19,12 @@ import { until } from "../support/until.ts";
 
 let stack: Stack;
 beforeAll(async () => {
-  stack = await openStack({ EVENT_SUBSCRIBERS_MAX: "40", ENABLE_MEMPOOL_WATCHER: "true" });
+  stack = await openStack({
+    EVENT_SUBSCRIBERS_MAX: "40",
+    ENABLE_MEMPOOL_WATCHER: "true",
+    ANS104_UNBUNDLE_FILTER: '{"always":true}',
+    ANS104_INDEX_FILTER: '{"always":true}',
+  });
   await stack.devnet.mine(2);
   await stack.settled();
 }, 60_000);
@@ -31,6 +37,11 @@ function tip() {
   const found = stack.gateway.reader.tip();
   if (found === undefined) throw new Error("the gateway follows the chain");
   return found;
+}
+
+async function metricOf(name: string): Promise<string | undefined> {
+  const text = await (await fetch(`${stack.gateway.url}/metrics`)).text();
+  return new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1];
 }
 
 function eventOf(client: EventClient, event: string, id: string): ReadEvent | undefined {
@@ -70,12 +81,45 @@ describe("N8: live events", () => {
       tags: app("live"),
       size: 100,
       height,
+      block: hash,
+      bundledIn: null,
       pending: false,
     });
     expect(eventOf(client, "block", hash)?.data["height"]).toBe(height);
     expect(other.events).toEqual([]);
     await client.leave();
     await other.leave();
+  }, 60_000);
+
+  test("show the items of a bundle, by the bundle and by heights", async () => {
+    const [first, second] = [makeItem(10), makeItem(20)];
+    const bundle = bundleOf([first, second]);
+    const client = await followEvents(url());
+    const sent = await post(stack.devnet, rsa, { data: bundle, tags: bundleTags });
+    const height = stack.devnet.height() + 1;
+    const items = await followEvents(url(`?bundledIn=${sent.id}&topic=transactions`));
+    const later = await followEvents(url(`?minHeight=${height + 1}`));
+    const now = await followEvents(url(`?minHeight=${height}&maxHeight=${height}&kind=item`));
+    await stack.devnet.mine(2);
+    await until(() => items.events.length === 2 && later.events.length === 1 && now.events.length === 3);
+    const { hash } = stack.devnet.blockAt(height) ?? {};
+    const shown = items.events.map(({ event, data }) => [event, data["id"], data["block"], data["bundledIn"]]);
+    expect(shown).toEqual([first, second].map(({ id }) => ["mined", id, hash, sent.id]));
+    expect(later.events.map(({ event, data }) => [event, data["height"]])).toEqual([["block", height + 1]]);
+    expect(now.events.map(({ data }) => data["id"])).toEqual([hash, first.id, second.id]);
+    expect(eventOf(client, "mined", sent.id)?.data["bundledIn"]).toBeNull();
+    for (const each of [client, items, later, now]) await each.leave();
+  }, 60_000);
+
+  test("that a client leaves are no disconnects of downloads, and no errors", async () => {
+    const client = await followEvents(url());
+    await until(async () => (await metricOf("event_subscribers")) === "1");
+    await client.leave();
+    await until(async () => (await metricOf("event_subscribers")) === "0");
+    const counted = await (await fetch(`${stack.gateway.url}/metrics`)).text();
+    expect(counted).toContain('path="/svc/events"');
+    expect(counted).not.toMatch(/client_disconnects_total\{[^}]*events/);
+    expect(stack.lines.filter(({ level }) => level === "error")).toEqual([]);
   }, 60_000);
 
   test("go on after a restart with the events that were missed, each once", async () => {
@@ -119,6 +163,9 @@ describe("N8: live events", () => {
     ["tags that are not GraphQL's", '?tags=[{"name":"x"}]'],
     ["an unknown kind", "?kind=block"],
     ["an unknown topic", "?topic=mempool"],
+    ["an invalid bundle", "?bundledIn=short"],
+    ["a negative height", "?minHeight=-1"],
+    ["two heights", "?maxHeight=1&maxHeight=2"],
     ["a bad cursor", "?after=5"],
     ["too many owners", `?${Array.from({ length: 101 }, () => `owner=${"A".repeat(43)}`).join("&")}`],
   ])("reject %s with 400 and the reason", async (_name, query) => {

@@ -4,18 +4,19 @@
  * @module
  */
 import type { Tag } from "../../arweave/tags.ts";
-import type { Change, RowChange } from "../../store/index/change-record.ts";
-import type { PagePlan, TagPlan } from "../../store/index/index-types.ts";
+import type { Change, RowChange, RowPlace } from "../../store/index/change-record.ts";
+import type { Bounds, PagePlan, TagPlan } from "../../store/index/index-types.ts";
 
 /** Filters of rows, as in PagePlan. */
-export type RowFilter = Pick<PagePlan, "ids" | "owners" | "recipients" | "tags"> &
+export type RowFilter = Pick<PagePlan, "ids" | "owners" | "recipients" | "tags" | "bundledIn" | "block"> &
   Readonly<{ kind?: "transaction" | "item" }>;
 
 /** What a subscriber wants. A reset is always sent. */
 export type EventFilter = Readonly<{
   /** Undefined: no transactions and data items. */
   rows: RowFilter | undefined;
-  blocks: boolean;
+  /** Undefined: no blocks. Bounds without a limit choose all blocks. */
+  blocks: Bounds | undefined;
 }>;
 
 /** A filter that is ready to use. */
@@ -29,10 +30,10 @@ export type EventTest = Readonly<{
 export function testOf({ rows, blocks }: EventFilter): EventTest {
   const isChosen = rows === undefined ? () => false : rowTest(rows);
   return {
-    key: JSON.stringify([blocks, rows === undefined ? null : keyOf(rows)]),
+    key: JSON.stringify([blocks === undefined ? null : boundsKey(blocks), rows === undefined ? null : keyOf(rows)]),
     matches: (change) => {
       if (change.kind === "reset") return true;
-      return isRowChange(change) ? isChosen(change) : blocks;
+      return isRowChange(change) ? isChosen(change) : blocks !== undefined && isWithin(change.height, blocks);
     },
   };
 }
@@ -41,20 +42,43 @@ export function isRowChange(change: Change): change is RowChange {
   return "id" in change;
 }
 
-function keyOf({ ids, owners, recipients, tags = [], kind }: RowFilter): unknown {
+function keyOf({ ids, owners, recipients, tags = [], bundledIn, block = {}, kind }: RowFilter): unknown {
   const sorted = (list: readonly string[] | undefined) => [...new Set(list ?? [])].sort();
   const tagTexts = tags.map(({ name, values, op }) => JSON.stringify([name, op, sorted(values)]));
-  return [sorted(ids), sorted(owners), sorted(recipients), sorted(tagTexts), kind ?? null];
+  const bundles = bundledIn === null ? null : sorted(bundledIn);
+  return [sorted(ids), sorted(owners), sorted(recipients), sorted(tagTexts), bundles, boundsKey(block), kind ?? null];
 }
 
-function rowTest({ ids, owners, recipients, tags = [], kind }: RowFilter): (row: RowChange) => boolean {
+function boundsKey({ min, max }: Bounds): unknown {
+  return [min ?? null, max ?? null];
+}
+
+function isWithin(height: number, { min = 0, max = Number.POSITIVE_INFINITY }: Bounds): boolean {
+  return height >= min && height <= max;
+}
+
+function rowTest(filter: RowFilter): (row: RowChange) => boolean {
+  const { ids, owners, recipients, tags = [], bundledIn, kind } = filter;
   const tests: ((row: RowChange) => boolean)[] = [];
-  if (kind !== undefined) tests.push(({ isItem }) => isItem === (kind === "item"));
+  const wantedKind = bundledIn === null ? "transaction" : kind;
+  if (kind !== undefined && wantedKind !== kind) return () => false;
+  if (wantedKind !== undefined) tests.push(({ isItem }) => isItem === (wantedKind === "item"));
   addListTest(tests, ids, ({ id }) => id);
   addListTest(tests, owners, ({ ownerAddress }) => ownerAddress);
   addListTest(tests, recipients, ({ target }) => target);
+  addPlaceTest(tests, filter);
   for (const tag of tags.map(tagTest)) tests.push((row) => tag(row.tags));
   return (row) => tests.every((meets) => meets(row));
+}
+
+/** A row that leaves the places of a filter must be seen to leave: its former place counts, too. */
+function addPlaceTest(tests: ((row: RowChange) => boolean)[], { bundledIn, block = {} }: RowFilter): void {
+  const bundles = bundledIn === undefined || bundledIn === null || bundledIn.length === 0 ? undefined : bundledIn;
+  if (bundles === undefined && block.min === undefined && block.max === undefined) return;
+  const wanted = new Set<string | undefined>(bundles);
+  const isChosen = (place: RowPlace | undefined): boolean =>
+    place !== undefined && isWithin(place.height, block) && (bundles === undefined || wanted.has(place.bundledIn));
+  tests.push(({ place, from }) => isChosen(place) || isChosen(from));
 }
 
 /** An empty list is ignored. */

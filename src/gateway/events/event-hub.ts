@@ -1,8 +1,9 @@
 /**
  * Live events: reads the journal of changes once for all subscribers, and gives each its events in order.
  *
- * Subscribers with equal filters are one group. For each group, a change is tested once, and the bytes of its event are
- * made once for all. A subscriber that resumes reads the journal by itself up to its group, and then joins it.
+ * Subscribers with equal filters and formats are one group. For each group, a change is tested once; the bytes of its
+ * event are made once for all groups of a format. A subscriber that resumes reads the journal by itself up to its
+ * group, and then joins it.
  *
  * What waits for a subscriber is bounded for each one and over all; a slow subscriber is cut with a reason. Its bytes
  * are those of its group, so they are in memory once.
@@ -16,16 +17,9 @@ import { openBackgroundLoop } from "../../lib/loop.ts";
 import { createSemaphore, type Semaphore } from "../../lib/semaphore.ts";
 import { sleep } from "../../lib/stop.ts";
 import type { JournalReads, NumberedChange } from "../../store/index/journal.ts";
+import type { Cursor } from "../../store/index/journal-cursor.ts";
 import { type EventFilter, type EventTest, testOf } from "./event-filter.ts";
-import {
-  type Cursor,
-  changeText,
-  closedText,
-  type closeReasons,
-  heartbeatText,
-  openingText,
-  resetText,
-} from "./event-text.ts";
+import { type closeReasons, type EventFormat, heartbeatText, openingText } from "./event-text.ts";
 
 /** The receiver of one subscriber's bytes. */
 export type EventSink = Readonly<{
@@ -91,15 +85,19 @@ export type EventHub = Readonly<{
 
 export type EventRequest = Readonly<{
   filter: EventFilter;
+  format: EventFormat;
   after: Cursor | undefined;
   /** The client's address. */
   client: string;
 }>;
 
-type Subscriber = Readonly<{ sink: EventSink; client: string; test: EventTest; life: AbortController }>;
+/** What the subscribers of a group have in common. */
+type Stream = Readonly<{ key: string; test: EventTest; format: EventFormat }>;
 
-/** Subscribers with equal filters, all at one number. */
-type Group = { readonly test: EventTest; number: number; readonly members: Set<Subscriber> };
+type Subscriber = Readonly<{ sink: EventSink; client: string; stream: Stream; life: AbortController }>;
+
+/** Subscribers of one stream, all at one number. */
+type Group = { readonly stream: Stream; number: number; readonly members: Set<Subscriber> };
 
 /** An address may have this part of all subscribers. */
 const clientShare = 10;
@@ -138,9 +136,9 @@ export function openEventHub(options: EventHubOptions): EventHub {
   heartbeat.unref();
 
   return {
-    subscribe: ({ filter, after, client }, sink) => {
+    subscribe: ({ filter, format, after, client }, sink) => {
       if (isClosed) return undefined;
-      const subscriber = { sink, client, test: testOf(filter), life: new AbortController() };
+      const subscriber = { sink, client, stream: streamOf(filter, format), life: new AbortController() };
       if (subscribers.count() === 0) state.number = journal.newest();
       if (!subscribers.add(subscriber)) return undefined;
       sink.send(openingText(after ?? cursorAt(state, targetOf(state, subscriber))));
@@ -215,29 +213,34 @@ function createSubscribers(max: number): Subscribers {
   };
 }
 
+function streamOf(filter: EventFilter, format: EventFormat): Stream {
+  const test = testOf(filter);
+  return { key: JSON.stringify([test.key, format.key]), test, format };
+}
+
 function cursorAt({ name }: HubState, number: number): Cursor {
   return { journal: name, number };
 }
 
 /** Adds a subscriber to its group, whose number it has. */
 function join({ state }: HubParts, subscriber: Subscriber): void {
-  const { test } = subscriber;
-  const group = state.groups.get(test.key) ?? { test, number: state.number, members: new Set() };
-  state.groups.set(test.key, group);
+  const { stream } = subscriber;
+  const group = state.groups.get(stream.key) ?? { stream, number: state.number, members: new Set() };
+  state.groups.set(stream.key, group);
   group.members.add(subscriber);
 }
 
 function leave({ state, subscribers }: HubParts, subscriber: Subscriber): void {
   if (!subscribers.remove(subscriber)) return;
   subscriber.life.abort();
-  const group = state.groups.get(subscriber.test.key);
+  const group = state.groups.get(subscriber.stream.key);
   group?.members.delete(subscriber);
-  if (group?.members.size === 0) state.groups.delete(group.test.key);
+  if (group?.members.size === 0) state.groups.delete(group.stream.key);
 }
 
 function end(parts: HubParts, subscriber: Subscriber, reason: keyof typeof closeReasons): void {
   leave(parts, subscriber);
-  subscriber.sink.end(closedText(reason));
+  subscriber.sink.end(subscriber.stream.format.closed(reason));
 }
 
 /** Sends a piece, or cuts a subscriber for which too much waits. A piece may be larger than the bound. */
@@ -294,12 +297,12 @@ function waitingOf(groups: Iterable<Group>): number {
 /** Sends one record to each group, in pieces. Groups that begin meanwhile are visited too. */
 async function sendRecord(parts: HubParts, changes: readonly NumberedChange[]): Promise<void> {
   const { state } = parts;
-  const textOf = createTexts(state.name);
+  const texts = createTexts(state.name);
   let turnEnds = performance.now() + turnMs;
   for (let start = 0; start < changes.length; start += pieceChanges) {
     const some = changes.slice(start, start + pieceChanges);
     for (const group of state.groups.values()) {
-      sendPiece(parts, group, some, textOf);
+      sendPiece(parts, group, some, texts(group.stream.format));
       if (performance.now() < turnEnds) continue;
       await nextIteration();
       turnEnds = performance.now() + turnMs;
@@ -311,31 +314,36 @@ type TextOf = (each: NumberedChange) => Uint8Array;
 
 /** Sends the changes that are new to a group and pass its filter. */
 function sendPiece(parts: HubParts, group: Group, changes: readonly NumberedChange[], textOf: TextOf): void {
-  const { number, test } = group;
+  const { number, stream } = group;
   const last = changes.at(-1)?.number ?? 0;
   if (number >= last) return;
-  const chosen = changes.filter((each) => each.number > number && test.matches(each.change));
+  const chosen = changes.filter((each) => each.number > number && stream.test.matches(each.change));
   group.number = last;
   if (chosen.length === 0) return;
   const piece = concatBytes(chosen.map(textOf));
   for (const member of group.members) send(parts, member, piece);
 }
 
-/** Makes the text of each change once. */
-function createTexts(journal: string): TextOf {
+/** Makes the text of each change once in each format. */
+function createTexts(journal: string): (format: EventFormat) => TextOf {
+  const formats = new Map<string, TextOf>();
+  return (format) => formats.getOrInsertComputed(format.key, () => createFormatTexts(journal, format));
+}
+
+function createFormatTexts(journal: string, format: EventFormat): TextOf {
   const texts = new Map<number, Uint8Array>();
-  return ({ number, change }) => {
-    const text = texts.get(number) ?? changeText(change, { journal, number });
-    texts.set(number, text);
-    return text;
-  };
+  return ({ number, change }) =>
+    texts.getOrInsertComputed(number, () => {
+      const cursor = { journal, number };
+      return change.kind === "reset" ? format.reset("bulk", cursor) : format.change(change, cursor);
+    });
 }
 
 /** Changes are missing, because the journal was pruned before they were read: all groups go on at a number. */
 function skipTo(parts: HubParts, number: number): void {
   const { state } = parts;
-  const text = resetText(cursorAt(state, number), "bulk");
   for (const group of state.groups.values()) {
+    const text = group.stream.format.reset("bulk", cursorAt(state, number));
     group.number = number;
     for (const member of group.members) send(parts, member, text);
   }
@@ -376,23 +384,23 @@ async function resume(parts: HubParts, subscriber: Subscriber, after: Cursor, st
 }
 
 /** The number that a subscriber needs to join its group. */
-function targetOf({ groups, number }: HubState, { test }: Subscriber): number {
-  return groups.get(test.key)?.number ?? number;
+function targetOf({ groups, number }: HubState, { stream }: Subscriber): number {
+  return groups.get(stream.key)?.number ?? number;
 }
 
 /** Sends one record of the journal to a subscriber. @returns The number that it has then. */
 function resumeStep({ journal, state }: HubParts, subscriber: Subscriber, number: number): number {
-  const { sink, test } = subscriber;
+  const { sink, stream } = subscriber;
   const target = targetOf(state, subscriber);
   const changes = number > journal.newest() ? undefined : journal.after(number);
   if (changes === undefined) {
-    sink.send(resetText(cursorAt(state, target), "journal"));
+    sink.send(stream.format.reset("journal", cursorAt(state, target)));
     return target;
   }
   if (number >= target) return number;
   const some = changes.filter((each) => each.number <= target);
-  const chosen = some.filter(({ change }) => test.matches(change));
-  if (chosen.length > 0) sink.send(concatBytes(chosen.map(createTexts(state.name))));
+  const chosen = some.filter(({ change }) => stream.test.matches(change));
+  if (chosen.length > 0) sink.send(concatBytes(chosen.map(createFormatTexts(state.name, stream.format))));
   return some.at(-1)?.number ?? target;
 }
 

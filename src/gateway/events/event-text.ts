@@ -1,27 +1,23 @@
 /**
- * Events as text: server-sent events with a line of JSON, and cursors.
+ * Events as text: server-sent events with a line of JSON.
  *
  * Source: WHATWG HTML §9.2 (server-sent events); docs/reference/gateway.md#events.
  * @module
  */
 import { utf8Bytes } from "../../lib/bytes.ts";
-import type { Change } from "../../store/index/change-record.ts";
+import type { BlockChange, Change, RowChange } from "../../store/index/change-record.ts";
+import { type Cursor, cursorText } from "../../store/index/journal-cursor.ts";
 import { isRowChange } from "./event-filter.ts";
 
-/** A position in a journal. */
-export type Cursor = Readonly<{ journal: string; number: number }>;
-
-const cursorPattern = /^([0-9a-f]{12})-(0|[1-9][0-9]{0,14})$/;
-
-/** Returns undefined for a text that is not a cursor. */
-export function readCursor(text: string): Cursor | undefined {
-  const [, journal, number] = cursorPattern.exec(text) ?? [];
-  return journal === undefined || number === undefined ? undefined : { journal, number: Number(number) };
-}
-
-export function cursorText({ journal, number }: Cursor): string {
-  return `${journal}-${number}`;
-}
+/** How the events of some subscribers are written. The opening and the heartbeats are the same for all. */
+export type EventFormat = Readonly<{
+  /** The same text for formats that write the same bytes. */
+  key: string;
+  change: (change: Exclude<Change, { kind: "reset" }>, cursor: Cursor) => Uint8Array;
+  reset: (reason: keyof typeof resetReasons, cursor: Cursor) => Uint8Array;
+  /** The last event of a stream; without an id: the client resumes after the last event that it has. */
+  closed: (reason: keyof typeof closeReasons) => Uint8Array;
+}>;
 
 /** Milliseconds after which a client connects again. */
 const reconnectMs = 3_000;
@@ -47,10 +43,6 @@ export const resetReasons = {
   bulk: "Many changes at once are not sent one by one.",
 } as const;
 
-export function resetText(cursor: Cursor, reason: keyof typeof resetReasons): Uint8Array {
-  return eventText("reset", { reason: resetReasons[reason] }, cursor);
-}
-
 /** Why a stream ends. */
 export const closeReasons = {
   slow: "The client reads too slowly.",
@@ -58,22 +50,19 @@ export const closeReasons = {
   failed: "The events could not be read.",
 } as const;
 
-/** The last event of a stream; without an id: the client resumes after the last event that it has. */
-export function closedText(reason: keyof typeof closeReasons): Uint8Array {
-  return utf8Bytes(`event: closed\ndata: ${JSON.stringify({ reason: closeReasons[reason] })}\n\n`);
+/** The events of `/svc/events`. */
+export const namedEvents: EventFormat = {
+  key: "",
+  change: (change, cursor) => eventText(change.kind, isRowChange(change) ? rowData(change) : blockData(change), cursor),
+  reset: (reason, cursor) => eventText("reset", { reason: resetReasons[reason] }, cursor),
+  closed: (reason) => utf8Bytes(`event: closed\ndata: ${JSON.stringify({ reason: closeReasons[reason] })}\n\n`),
+};
+
+function blockData({ height, hash, timestamp }: BlockChange): object {
+  return { height, id: hash, timestamp };
 }
 
-/** A change as an event. */
-export function changeText(change: Change, cursor: Cursor): Uint8Array {
-  return change.kind === "reset" ? resetText(cursor, "bulk") : eventText(change.kind, dataOf(change), cursor);
-}
-
-function dataOf(change: Exclude<Change, { kind: "reset" }>): object {
-  if (!isRowChange(change)) {
-    const { height, hash, timestamp } = change;
-    return { height, id: hash, timestamp };
-  }
-  const { id, isItem, ownerAddress, target, tags, size, height, isPending } = change;
+function rowData({ id, isItem, ownerAddress, target, tags, size, place, isPending }: RowChange): object {
   return {
     id,
     type: isItem ? "item" : "transaction",
@@ -81,7 +70,9 @@ function dataOf(change: Exclude<Change, { kind: "reset" }>): object {
     recipient: target,
     tags: tags.map(({ name, value }) => ({ name, value })),
     size,
-    height: height ?? null,
+    height: place?.height ?? null,
+    block: place?.block?.hash ?? null,
+    bundledIn: place?.bundledIn ?? null,
     pending: isPending,
   };
 }

@@ -6,7 +6,6 @@
 import { type Address, idFormat, isAddress, isOwnerAddress } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import type { EventFilter, RowFilter } from "../../gateway/events/event-filter.ts";
-import { type Cursor, readCursor } from "../../gateway/events/event-text.ts";
 import { idsMax, listMax, tagFiltersMax } from "../../graphql/query-limits.ts";
 import { readJson } from "../../lib/json.ts";
 import {
@@ -17,7 +16,9 @@ import {
   stringSchema,
   type ValueSchema,
 } from "../../lib/value-schema.ts";
-import type { TagPlan } from "../../store/index/index-types.ts";
+import type { Bounds, TagPlan } from "../../store/index/index-types.ts";
+import { type Cursor, readCursor } from "../../store/index/journal-cursor.ts";
+import { pendingHeight } from "../../store/index/place.ts";
 import { queryParameter } from "../parameter.ts";
 
 const addressText = stringSchema({ pattern: "^[0-9a-zA-Z_-]{43}$" });
@@ -25,10 +26,11 @@ const ownerFormat: ValueSchema<Address> = refined(addressText, isOwnerAddress, "
 const recipientFormat: ValueSchema<Address> = refined(addressText, isAddress, "43 characters of base64url.");
 const shortTagFormat = stringSchema({ pattern: "^[^:]+:[\\s\\S]*$" });
 const cursorFormat = stringSchema({ pattern: "^[0-9a-f]{12}-(0|[1-9][0-9]{0,14})$" });
+const heightFormat = stringSchema({ pattern: "^(0|[1-9][0-9]{0,6})$" });
 const kinds = ["transaction", "item"] as const;
 const topics = ["transactions", "blocks"] as const;
 
-/** The parameters of the query; all but `after`, `kind` and `tags` may repeat. */
+/** The parameters of the query; ids, addresses and `tag` may repeat, and `topic`. */
 export const eventParameters = {
   id: queryParameter("id", idFormat, "Only these ids."),
   owner: queryParameter("owner", ownerFormat, "Only rows of these owners."),
@@ -40,6 +42,9 @@ export const eventParameters = {
   ),
   tags: queryParameter("tags", stringSchema(), "Only rows whose tags match every entry: GraphQL's `tags`, as JSON."),
   kind: queryParameter("kind", enumSchema(kinds), "Only transactions of the chain itself, or only data items."),
+  bundledIn: queryParameter("bundledIn", idFormat, "Only data items directly in one of these bundles."),
+  minHeight: queryParameter("minHeight", heightFormat, "Only blocks from this height on, and rows in these blocks."),
+  maxHeight: queryParameter("maxHeight", heightFormat, "Only blocks up to this height, and rows in these blocks."),
   topic: queryParameter("topic", enumSchema(topics), "Rows or blocks alone; both when absent."),
   after: queryParameter("after", cursorFormat, "The cursor of the last event, where `Last-Event-ID` cannot be set."),
 } as const;
@@ -50,7 +55,10 @@ const tagSchema = objectSchema(
 );
 const tagsSchema = listSchema(tagSchema, 0, tagFiltersMax);
 
-const most = { id: idsMax, owner: listMax, recipient: listMax, tag: listMax, tags: 1, kind: 1, topic: 2, after: 1 };
+const most: Readonly<Record<keyof typeof eventParameters, number>> = {
+  ...{ id: idsMax, owner: listMax, recipient: listMax, tag: listMax, bundledIn: listMax, topic: 2 },
+  ...{ tags: 1, kind: 1, minHeight: 1, maxHeight: 1, after: 1 },
+};
 
 /** What a client asks for. */
 export type AskedEvents = Readonly<{ filter: EventFilter; after: Cursor | undefined }>;
@@ -71,12 +79,14 @@ export function readEvents(query: string, lastEventId: string | null): AskedEven
   const tags = [...tagsOf(listOf(sent, "tag", shortTagFormat.is)), ...jsonTagsOf(sent.get("tags"))];
   if (tags.length > tagFiltersMax) throw reject("tag", `has more than ${tagFiltersMax} names`);
   const wanted = new Set<string>(listOf(sent, "topic", eventParameters.topic.is));
-  const rows: RowFilter = { ids, owners, recipients, tags, ...(kind === undefined ? {} : { kind }) };
+  const bundledIn = listOf(sent, "bundledIn", eventParameters.bundledIn.is);
+  const block = boundsOf(sent);
+  const rows: RowFilter = { ids, owners, recipients, tags, bundledIn, block, ...(kind === undefined ? {} : { kind }) };
   const [after] = listOf(sent, "after", cursorFormat.is);
   return {
     filter: {
       rows: wanted.size === 0 || wanted.has("transactions") ? rows : undefined,
-      blocks: wanted.size === 0 || wanted.has("blocks"),
+      blocks: wanted.size === 0 || wanted.has("blocks") ? block : undefined,
     },
     after: cursorOf(lastEventId) ?? cursorOf(after ?? null),
   };
@@ -93,6 +103,17 @@ function listOf<Value extends string>(
     if (!is(text)) throw reject(name, "is not of its form");
     return text;
   });
+}
+
+/** A height that no block has excludes all, as in GraphQL. */
+function boundsOf(sent: URLSearchParams): Bounds {
+  const height = (name: "minHeight" | "maxHeight"): number | undefined => {
+    const [text] = listOf(sent, name, heightFormat.is);
+    return text === undefined ? undefined : Math.min(Number(text), pendingHeight);
+  };
+  const min = height("minHeight");
+  const max = height("maxHeight");
+  return { ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
 }
 
 /** Tags of one name are one filter with several values. */

@@ -6,6 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { EventHub } from "../../gateway/events/event-hub.ts";
+import { namedEvents } from "../../gateway/events/event-text.ts";
 import { addressBlock } from "../client-address.ts";
 import { failureResponses, inHeader, textSchema } from "../reference/openapi-types.ts";
 import { contextOf } from "../request-context.ts";
@@ -29,7 +30,10 @@ export function createEventRoutes(hub: Pick<EventHub, "subscribe">): AnyElysia {
     const { filter, after } = readEvents(target.query, request.headers.get("last-event-id"));
     if (headOnly) return new Response(null, { headers });
     const { body, sink } = openEventStream(() => subscription?.leave());
-    const subscription = hub.subscribe({ filter, after, client: addressBlock(clientAddress()) }, sink);
+    const subscription = hub.subscribe(
+      { filter, format: namedEvents, after, client: addressBlock(clientAddress()) },
+      sink,
+    );
     if (subscription === undefined) throw new Failure("busy", { reason: "too many subscribers" });
     request.signal.addEventListener("abort", subscription.leave, { once: true });
     return new Response(body, { headers });

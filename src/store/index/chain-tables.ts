@@ -78,7 +78,7 @@ export function createChainTables({ db, rows, counts, journal }: ChainParts): Ch
   const addParts = createTransactionParts(db);
   const followedFrom = prepareQuery<JournalBlock>(
     db,
-    "SELECT height, hash, timestamp FROM blocks WHERE height >= ? AND followed = 1 ORDER BY height DESC",
+    "SELECT height, hash, previous, timestamp FROM blocks WHERE height >= ? AND followed = 1 ORDER BY height DESC",
   );
   const removeRange = createRangeRemoval(db, counts);
 
@@ -95,7 +95,7 @@ export function createChainTables({ db, rows, counts, journal }: ChainParts): Ch
       );
       if (block.text !== "") addText.run(block.height, packText(block.text));
       if (!followed || before?.followed === 1) return;
-      journal.blockCame({ height: block.height, hash, timestamp: block.timestamp });
+      journal.blockCame({ height: block.height, hash, previous, timestamp: block.timestamp });
       counts.add("blocks", 1);
       counts.add("blockTransactions", block.txCount);
       counts.add("transactions", before?.stored ?? 0);

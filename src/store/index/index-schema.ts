@@ -275,6 +275,12 @@ CREATE TABLE changes (last INTEGER PRIMARY KEY, count INTEGER NOT NULL, body BLO
 INSERT OR IGNORE INTO meta VALUES ('journal', lower(hex(randomblob(6))));
 `;
 
+/** Records of the journal have places and bundles: those without are dropped, and readers begin anew. */
+const placesOfChanges = `
+DELETE FROM changes;
+UPDATE meta SET value = lower(hex(randomblob(6))) WHERE name = 'journal';
+`;
+
 /** The scripts from an empty file to the newest version. */
 export const indexMigrations: readonly string[] = [
   tables,
@@ -286,4 +292,5 @@ export const indexMigrations: readonly string[] = [
   storedPartitions,
   idsInParts,
   changes,
+  placesOfChanges,
 ];

@@ -328,9 +328,11 @@ function chainSteps(parts: Parts): ChainSteps {
   );
   const nextRemoval = createRemovalSteps(db);
   const removeFrom = (height: number): Readonly<{ blocks: number; rows: number }> => {
+    // The journal names the bundles of the items that are removed.
+    const removed = chain.removeFrom(height);
     bundles.remove(packHeight(height), packHeight(pendingHeight) - 1n);
     partitions.cutAt(height);
-    return chain.removeFrom(height);
+    return removed;
   };
   const isFollowed = ({ height, hash }: BlockRef): boolean => {
     const known = chain.known(height);

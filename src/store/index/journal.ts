@@ -20,11 +20,14 @@ import {
   type Change,
   heightOfHigh,
   type JournalBlock,
+  type JournalPlace,
   type JournalRow,
+  placeRecord,
   type RowChangeKind,
   readRecords,
   rowRecord,
 } from "./change-record.ts";
+import { createPlaceLookup, type RemovedRow } from "./journal-places.ts";
 import { pendingHeight } from "./place.ts";
 
 /** The journal of one database. Calls run inside the writer's transaction. */
@@ -33,6 +36,8 @@ export type Journal = Readonly<{
   came: (row: JournalRow) => void;
   /** A row was removed from its canonical place. */
   left: (row: JournalRow) => void;
+  /** A row at another place of its id was removed: the bundle of rows that leave after it. */
+  duplicateLeft: (row: RemovedRow) => void;
   blockCame: (block: JournalBlock) => void;
   /** Blocks were removed, the highest first. */
   blocksLeft: (blocks: readonly JournalBlock[]) => void;
@@ -71,8 +76,16 @@ const slack = 1.1;
 /** Records that one transaction prunes. */
 const prunedRecordsMax = 1_000;
 
-/** The change of one id within a transaction. */
-type RowNote = { row: JournalRow; readonly before: JournalRow | undefined; after: JournalRow | undefined };
+/** The change of one id within a transaction. `from`: its place before, looked up while its bundle was there. */
+type RowNote = {
+  row: JournalRow;
+  readonly before: JournalRow | undefined;
+  readonly from: JournalPlace | undefined;
+  after: JournalRow | undefined;
+};
+
+/** A change as it is written, after the places that it refers to. */
+type Written = Readonly<{ record: Buffer; at?: JournalPlace | undefined; from?: JournalPlace | undefined }>;
 
 type Totals = { newest: number; changes: number; bytes: number; endsWithReset: boolean };
 
@@ -83,6 +96,8 @@ export function createJournal(db: Database, clock: Clock, sizes: JournalSizes = 
   const leftBlocks: JournalBlock[] = [];
   const rate = createRate(clock, sizes);
   const records = createRecords(db, sizes);
+  const placesBefore = createPlaceLookup(db);
+  const placesAfter = createPlaceLookup(db);
   let noted = 0;
   let isReset = false;
 
@@ -96,6 +111,8 @@ export function createJournal(db: Database, clock: Clock, sizes: JournalSizes = 
     notes.clear();
     cameBlocks.length = 0;
     leftBlocks.length = 0;
+    placesBefore.clear();
+    placesAfter.clear();
     noted = 0;
     isReset = false;
   };
@@ -104,15 +121,19 @@ export function createJournal(db: Database, clock: Clock, sizes: JournalSizes = 
       if (!isDetailed()) return;
       const id = idFromBytes(row.id);
       const note = notes.get(id);
-      if (note === undefined) notes.set(id, { row, before: undefined, after: row });
+      if (note === undefined) notes.set(id, { row, before: undefined, from: undefined, after: row });
       else Object.assign(note, { row, after: row });
     },
     left: (row) => {
       if (!isDetailed()) return;
       const id = idFromBytes(row.id);
       const note = notes.get(id);
-      if (note === undefined) notes.set(id, { row, before: row, after: undefined });
+      placesBefore.remember(row);
+      if (note === undefined) notes.set(id, { row, before: row, from: placesBefore.of(row), after: undefined });
       else note.after = undefined;
+    },
+    duplicateLeft: (row) => {
+      if (!isReset) placesBefore.remember(row);
     },
     blockCame: (block) => {
       if (isDetailed()) cameBlocks.push(block);
@@ -125,7 +146,7 @@ export function createJournal(db: Database, clock: Clock, sizes: JournalSizes = 
     },
     flush: () => {
       if (isReset) records.addReset();
-      else if (noted > 0) records.add(changesOf(notes.values(), cameBlocks, leftBlocks));
+      else if (noted > 0) records.add(changesOf(notes.values(), cameBlocks, leftBlocks, placesAfter.of));
       rate.take(noted);
       clear();
     },
@@ -141,17 +162,19 @@ function changesOf(
   notes: Iterable<RowNote>,
   cameBlocks: readonly JournalBlock[],
   leftBlocks: readonly JournalBlock[],
-): Buffer[] {
-  const gone: Buffer[] = leftBlocks.map((block) => blockRecord("block_forked", block));
-  const blocks = cameBlocks.map((block) => blockRecord("block", block));
-  const come: Buffer[] = [];
-  for (const { row, before, after } of notes) {
+  placeOf: (row: JournalRow) => JournalPlace | undefined,
+): Written[] {
+  const gone: Written[] = leftBlocks.map((block) => ({ record: blockRecord("block_forked", block) }));
+  const blocks = cameBlocks.map((block) => ({ record: blockRecord("block", block) }));
+  const come: Written[] = [];
+  for (const { row, before, from, after } of notes) {
     if (before?.high === after?.high && before?.low === after?.low) continue;
     const kind = kindOf(before?.high, after?.high);
-    const isCome = kind === "pending" || kind === "mined";
-    const height = heightOfHigh((isCome ? after : before)?.high ?? 0);
     const isPending = after !== undefined && isPendingHigh(after.high);
-    (isCome ? come : gone).push(rowRecord(kind, row, { height, isPending }));
+    const places = kind === "mined" && after !== undefined ? { at: placeOf(after), from } : { at: from };
+    const has = { isPending, place: places.at !== undefined, from: places.from !== undefined };
+    const isCome = kind === "pending" || kind === "mined";
+    (isCome ? come : gone).push({ record: rowRecord(kind, row, has), ...places });
   }
   return [...gone, ...blocks, ...come];
 }
@@ -230,10 +253,10 @@ function createRecords(db: Database, { changesMax, bytesMax }: JournalSizes) {
     totals.endsWithReset = body.length === 0;
   };
   return {
-    add: (changes: readonly Buffer[]) => {
+    add: (changes: readonly Written[]) => {
       if (changes.length === 0) return;
       const totals = totalsOf();
-      for (const part of inRecords(changes)) addRecord(totals, part.length, Buffer.concat(part));
+      for (const { count, body } of inRecords(changes)) addRecord(totals, count, Buffer.concat(body));
       prune(totals);
     },
     /** Successive resets are one record, with the newest number. */
@@ -252,22 +275,31 @@ function createRecords(db: Database, { changesMax, bytesMax }: JournalSizes) {
   };
 }
 
-/** Divides changes into records within their bounds. */
-function inRecords(changes: readonly Buffer[]): Buffer[][] {
-  const parts: Buffer[][] = [];
-  let part: Buffer[] = [];
-  let bytes = 0;
-  for (const change of changes) {
-    const isFull = part.length >= recordMax.changes || bytes + change.length > recordMax.bytes;
-    if (part.length > 0 && isFull) {
+type RecordParts = { count: number; bytes: number; readonly body: Buffer[] };
+
+/** Divides changes into records within their bounds. Each record has the places of its own rows. */
+function inRecords(changes: readonly Written[]): RecordParts[] {
+  const parts: RecordParts[] = [];
+  let part: RecordParts | undefined;
+  let places: Omit<Written, "record"> = {};
+  const add = (to: RecordParts, bytes: Buffer): void => {
+    to.body.push(bytes);
+    to.bytes += bytes.length;
+  };
+  for (const { record, at, from } of changes) {
+    const isFull =
+      part !== undefined && (part.count >= recordMax.changes || part.bytes + record.length > recordMax.bytes);
+    if (part === undefined || isFull) {
+      part = { count: 0, bytes: 0, body: [] };
       parts.push(part);
-      part = [];
-      bytes = 0;
+      places = {};
     }
-    part.push(change);
-    bytes += change.length;
+    if (at !== undefined && at !== places.at) add(part, placeRecord("at", at));
+    if (from !== undefined && from !== places.from) add(part, placeRecord("from", from));
+    places = { at: at ?? places.at, from: from ?? places.from };
+    add(part, record);
+    part.count += 1;
   }
-  parts.push(part);
   return parts;
 }
 

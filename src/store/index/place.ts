@@ -28,7 +28,8 @@ export const transactionsPerBlockMax = 2 ** 10;
 /** Exclusive limit of an item's offset in a root transaction's data (137 GB). */
 export const itemOffsetEnd = 2 ** 37;
 
-const stepBytes = 64;
+/** Bytes of one step of an offset. */
+export const stepBytes = 64;
 const stepsPerTransaction = 2 ** 31;
 
 /** Whether a place can be packed: false for an item beyond 137 GB or a height beyond 22 bits. */

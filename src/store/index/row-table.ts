@@ -19,6 +19,7 @@ import type { FilterKeys } from "./filter-key.ts";
 import { createIdPlaces, type IdPlaces } from "./id-places.ts";
 import type { Counts } from "./index-counters.ts";
 import type { Journal } from "./journal.ts";
+import type { RemovedRow } from "./journal-places.ts";
 import { placesJson } from "./page-sql.ts";
 import { createPartReads } from "./part-reads.ts";
 import type { PartMerges, PartSizes } from "./parts.ts";
@@ -182,6 +183,7 @@ function createRemovals({
 }: RemovalParts): Pick<RowTable, "remove" | "prune" | "pruneStored" | "pruneDuplicates"> {
   const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
   const dropDuplicate = prepare(db, "DELETE FROM duplicates WHERE n = (? << 31) | ?");
+  const dropDuplicates = createDuplicateRemoval(db);
   const meeting = createMeeting(db, "items");
   const meetingDuplicates = createMeeting(db, "duplicates");
   const atPlaces = prepareStored(db, "items", "r.sig > 0 AND r.n IN (SELECT value FROM json_each(?)) ORDER BY r.n");
@@ -199,7 +201,9 @@ function createRemovals({
     remove: (condition, parameters, limit) => {
       const tally = beginTally();
       // Duplicates first: a row that meets the condition must not become canonical.
-      removeDuplicates(db, condition, parameters, tally);
+      const duplicates = dropDuplicates(condition).all(...parameters);
+      for (const row of duplicates) journal.duplicateLeft(row);
+      tally.duplicates(-duplicates.length);
       const gone = meeting(condition).all(...parameters, limit);
       for (const row of gone) journal.left(row);
       return dropRows(gone, tally);
@@ -236,13 +240,13 @@ function createMeeting(db: Database, table: "items" | "duplicates"): (condition:
   };
 }
 
-function removeDuplicates(
-  db: Database,
-  condition: string,
-  parameters: readonly SQLQueryBindings[],
-  tally: RowTally,
-): void {
-  tally.duplicates(-db.run(`DELETE FROM duplicates WHERE ${condition}`, [...parameters]).changes);
+/** Returns the query that removes the duplicates that meet a condition, and returns them. Each is prepared once. */
+function createDuplicateRemoval(db: Database): (condition: string) => Query<RemovedRow> {
+  const known = new Map<string, Query<RemovedRow>>();
+  return (condition) =>
+    known.getOrInsertComputed(condition, () =>
+      prepareQuery<RemovedRow>(db, `DELETE FROM duplicates WHERE ${condition} RETURNING ${place}, id`),
+    );
 }
 
 /** The counted columns of a row. `high`: upper half of its place; `ingested`: Unix seconds. */

@@ -3,14 +3,16 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import type { EventFilter } from "../../../src/gateway/events/event-filter.ts";
+import type { EventFilter, RowFilter } from "../../../src/gateway/events/event-filter.ts";
 import { testOf } from "../../../src/gateway/events/event-filter.ts";
 import { type EventHubOptions, type EventSink, openEventHub } from "../../../src/gateway/events/event-hub.ts";
-import { readCursor } from "../../../src/gateway/events/event-text.ts";
+import { namedEvents } from "../../../src/gateway/events/event-text.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
-import type { IndexReader } from "../../../src/store/index/index-types.ts";
+import { allColumns, type IndexReader } from "../../../src/store/index/index-types.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import type { JournalReads, NumberedChange } from "../../../src/store/index/journal.ts";
+import { readCursor } from "../../../src/store/index/journal-cursor.ts";
+import { pendingHeight } from "../../../src/store/index/place.ts";
 import { temporaryFolder } from "../../store/folder.ts";
 import { indexFile } from "../../store/index/index-file.ts";
 import { createFixture } from "../../store/index/index-fixture.ts";
@@ -21,7 +23,7 @@ import { createRecordingLog } from "../../support/recording-log.ts";
 import { seedOr, seedsOr } from "../../support/seed.ts";
 import { until } from "../../support/until.ts";
 
-const everything: EventFilter = { rows: {}, blocks: true };
+const everything: EventFilter = { rows: {}, blocks: {} };
 const random = createRandom(seedOr(51));
 const owner = ownerOf(random);
 
@@ -86,12 +88,13 @@ describe("N8: live events", () => {
       const tag = (values: string[], op: "EQ" | "NEQ") => ({ name: "Type", values, op });
       const filters: EventFilter[] = [
         everything,
-        { rows: undefined, blocks: true },
-        { rows: { kind: "item" }, blocks: false },
-        { rows: { tags: [tag(["a", "b"], "EQ")] }, blocks: false },
-        { rows: { tags: [tag(["b", "a"], "EQ")] }, blocks: false },
-        { rows: { tags: [tag(["a"], "NEQ")], kind: "transaction" }, blocks: true },
-        { rows: { ids: ["A".repeat(43) as never] }, blocks: false },
+        { rows: undefined, blocks: {} },
+        { rows: { kind: "item" }, blocks: undefined },
+        { rows: { tags: [tag(["a", "b"], "EQ")] }, blocks: undefined },
+        { rows: { tags: [tag(["b", "a"], "EQ")] }, blocks: undefined },
+        { rows: { tags: [tag(["a"], "NEQ")], kind: "transaction" }, blocks: {} },
+        { rows: { ids: ["A".repeat(43) as never] }, blocks: undefined },
+        { rows: { block: { min: 102, max: 104 } }, blocks: { min: 103 } },
       ];
       let { hub } = openHub(journal);
       const clients = filters.map((filter) => ({ filter, seen: [] as string[], lastId: `${journal.name()}-0` }));
@@ -114,7 +117,7 @@ describe("N8: live events", () => {
         const connected = reading();
         const after = readCursor(client.lastId);
         const subscription = hub.subscribe(
-          { filter: client.filter, after, client: String(given.below(50)) },
+          { filter: client.filter, format: namedEvents, after, client: String(given.below(50)) },
           connected.sink,
         );
         if (subscription !== undefined) present.set(client, { reader: connected, leave: subscription.leave });
@@ -146,6 +149,53 @@ describe("N8: live events", () => {
     },
   );
 
+  test.each(seedsOr([1, 2, 3]))(
+    "with seed %d the rows that a filter's events leave are those that a query with the filter lists",
+    (seed) => {
+      using folder = temporaryFolder();
+      const path = `${folder.path}/index.sqlite`;
+      const given = createRandom(seed);
+      const fixture = createFixture(
+        given,
+        (clock) => ({ writer: openIndexWriter(path, { clock }), reader: openIndexReader(path) }),
+        false,
+      );
+      for (let step = 0; step < 120; step += 1) fixture.step();
+      const reader = openIndexReader(path);
+      const listed = (filter: RowFilter) => {
+        const { rows } = reader.page({ ...filter, order: "asc", limit: 1_000_000, columns: allColumns });
+        return rows.map(({ id }) => id).toSorted();
+      };
+      const all = reader.page({ order: "asc", limit: 1_000_000, columns: allColumns }).rows;
+      const bundles = [...new Set(all.flatMap(({ parentId }) => parentId ?? []))];
+      const heights = [...new Set(all.map(({ place }) => place.height))].filter((height) => height < pendingHeight);
+      expect([bundles.length > 3, heights.length > 3]).toEqual([true, true]);
+      const filters: RowFilter[] = [
+        ...bundles.map((id) => ({ bundledIn: [id] })),
+        ...heights.map((height) => ({ block: { min: height, max: height } })),
+        { block: { min: heights.at(1) ?? 0 }, bundledIn: bundles.slice(1) },
+        { block: { max: heights.at(-2) ?? 0 } },
+        { bundledIn: null },
+      ];
+      const changes = allOf(reader.journal);
+      for (const filter of filters) {
+        const { matches } = testOf({ rows: filter, blocks: undefined });
+        const rows = new Set<string>();
+        for (const { change } of changes) {
+          if (!("id" in change) || !matches(change)) continue;
+          // A client compares where the row is with its filter: an event may say that the row left.
+          const { isPending, kind, place, id } = change;
+          const isListed = isPending || kind === "mined";
+          const now = { ...change, from: undefined, place: kind === "mined" ? place : undefined };
+          if (isListed && matches(now)) rows.add(id);
+          else rows.delete(id);
+        }
+        expect([...rows].toSorted()).toEqual(listed(filter));
+      }
+      reader.close();
+    },
+  );
+
   test("tests each filter once for a change, and makes its bytes once, for any number of subscribers", async () => {
     using index = indexFile();
     const { hub } = openHub(index.reader.journal);
@@ -162,7 +212,10 @@ describe("N8: live events", () => {
         end: () => undefined,
       };
       const tags = [{ name: "n", values: count % 2 === 0 ? ["x", "y"] : ["y", "x"], op: "EQ" as const }];
-      hub.subscribe({ filter: { rows: { tags }, blocks: false }, after: undefined, client: String(count) }, sink);
+      hub.subscribe(
+        { filter: { rows: { tags }, blocks: undefined }, format: namedEvents, after: undefined, client: String(count) },
+        sink,
+      );
     }
     index.writer.addPending([pendingOf(random, owner, { tags: [tagOf("n", "x")] }), pendingOf(random, owner)]);
     hub.wake();
@@ -175,8 +228,8 @@ describe("N8: live events", () => {
     using index = indexFile();
     const { hub, lines } = openHub(index.reader.journal, { bounds: { waitingMax: 2_000 } });
     const [slow, quick] = [reading(false), reading()];
-    hub.subscribe({ filter: everything, after: undefined, client: "a" }, slow.sink);
-    hub.subscribe({ filter: everything, after: undefined, client: "b" }, quick.sink);
+    hub.subscribe({ filter: everything, format: namedEvents, after: undefined, client: "a" }, slow.sink);
+    hub.subscribe({ filter: everything, format: namedEvents, after: undefined, client: "b" }, quick.sink);
     for (let count = 1; count <= 20; count += 1) {
       index.writer.addPending([pendingOf(random, owner)]);
       hub.wake();
@@ -197,7 +250,7 @@ describe("N8: live events", () => {
     const { hub } = openHub(index.reader.journal, { bounds: { drainMs: 0 } });
     const slow = reading(false);
     const after = { journal: index.reader.journal.name(), number: 0 };
-    hub.subscribe({ filter: everything, after, client: "a" }, slow.sink);
+    hub.subscribe({ filter: everything, format: namedEvents, after, client: "a" }, slow.sink);
     await until(() => slow.state.ended);
     expect(hub.count()).toBe(0);
     await hub.close();
@@ -214,7 +267,10 @@ describe("N8: live events", () => {
       { journal: "0".repeat(12), number: 0 },
     ]) {
       const client = reading();
-      hub.subscribe({ filter: { rows: undefined, blocks: false }, after, client: "a" }, client.sink);
+      hub.subscribe(
+        { filter: { rows: undefined, blocks: undefined }, format: namedEvents, after, client: "a" },
+        client.sink,
+      );
       await until(() => client.events.length === 1);
       expect(client.events[0]).toMatchObject({ event: "reset", id: `${journal.name()}-${journal.newest()}` });
     }
@@ -225,7 +281,8 @@ describe("N8: live events", () => {
     using index = indexFile();
     const { hub } = openHub(index.reader.journal, { subscribersMax: 20 });
     const enter = (client: string) =>
-      hub.subscribe({ filter: everything, after: undefined, client }, reading().sink) !== undefined;
+      hub.subscribe({ filter: everything, format: namedEvents, after: undefined, client }, reading().sink) !==
+      undefined;
     expect([enter("a"), enter("a"), enter("a")]).toEqual([true, true, false]);
     for (let count = 0; count < 18; count += 1) expect(enter(`b${count}`)).toBe(true);
     expect(enter("c")).toBe(false);
@@ -237,8 +294,8 @@ describe("N8: live events", () => {
     using index = indexFile();
     const { hub } = openHub(index.reader.journal, { bounds: { heartbeatMs: 5 } });
     const client = reading();
-    const filter: EventFilter = { rows: { kind: "item", ids: ["A".repeat(43) as never] }, blocks: false };
-    hub.subscribe({ filter, after: undefined, client: "a" }, client.sink);
+    const filter: EventFilter = { rows: { kind: "item", ids: ["A".repeat(43) as never] }, blocks: undefined };
+    hub.subscribe({ filter, format: namedEvents, after: undefined, client: "a" }, client.sink);
     index.writer.addPending([pendingOf(random, owner)]);
     hub.wake();
     await until(() => client.lastId() === `${index.reader.journal.name()}-1`);

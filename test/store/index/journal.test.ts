@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import type { RowChange } from "../../../src/store/index/change-record.ts";
+import type { RowChange, RowPlace } from "../../../src/store/index/change-record.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { allColumns, type IndexReader } from "../../../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/index-writer.ts";
@@ -20,8 +20,8 @@ const random = createRandom(seedOr(41));
 const owner = ownerOf(random);
 const pending = "pending";
 
-/** What a reader of the journal knows: each listed id with its height, and the blocks. */
-type View = { number: number; readonly rows: Map<string, number | string>; readonly blocks: Map<number, string> };
+/** What a reader of the journal knows: each listed id with its block and bundle, and the blocks. */
+type View = { number: number; readonly rows: Map<string, string>; readonly blocks: Map<number, string> };
 
 function emptyView(): View {
   return { number: 0, rows: new Map(), blocks: new Map() };
@@ -52,19 +52,30 @@ function apply(view: View, { number, change }: NumberedChange): void {
 }
 
 function applyRow(rows: View["rows"], change: RowChange): void {
-  const { kind, id, height, isPending } = change;
-  if (kind === "forked") expect(rows.get(id)).toBe(height ?? "no height");
-  if (kind === "dropped") expect(rows.get(id)).toBe(pending);
-  if (kind === "mined") rows.set(id, height ?? "no height");
-  else if (isPending) rows.set(id, pending);
+  const { kind, id, place, from, isPending } = change;
+  const before = rows.get(id);
+  if (kind === "forked") expect(before).toBe(textOfPlace(place));
+  if (kind === "dropped") expect(before).toBe(pending);
+  if (kind === "mined") {
+    if (from !== undefined) expect(before).toBe(textOfPlace(from));
+    else expect([undefined, pending]).toContain(before);
+    rows.set(id, textOfPlace(place));
+  } else if (isPending) rows.set(id, pending);
   else rows.delete(id);
+}
+
+/** Where a row is, as a text: its block, and its bundle. */
+function textOfPlace(place: Pick<RowPlace, "block" | "bundledIn"> | undefined): string {
+  const { height, hash, previous, timestamp } = place?.block ?? {};
+  return JSON.stringify([height, hash, previous, timestamp, place?.bundledIn]);
 }
 
 /** What the index lists, by a full scan. */
 function listed(reader: IndexReader): Pick<View, "rows" | "blocks"> {
-  const rows = new Map<string, number | string>();
+  const rows = new Map<string, string>();
   const page = reader.page({ order: "asc", limit: 1_000_000, columns: allColumns });
-  for (const { id, place } of page.rows) rows.set(id, place.height === pendingHeight ? pending : place.height);
+  for (const { id, place, block, parentId } of page.rows)
+    rows.set(id, place.height === pendingHeight ? pending : textOfPlace({ block, bundledIn: parentId }));
   const blocks = reader.blocks({ order: "asc", limit: 1_000_000 }).rows;
   return { rows, blocks: new Map(blocks.map(({ height, hash }) => [height, hash])) };
 }
@@ -121,8 +132,8 @@ function isRowChange(change: NumberedChange["change"]): change is RowChange {
 function textOf(change: NumberedChange["change"]): string {
   if (change.kind === "reset") return "reset";
   if (!isRowChange(change)) return `${change.kind} ${change.height}`;
-  const { kind, id, height, isPending } = change;
-  return [kind, id, height, isPending && kind === "forked" ? "pending" : undefined]
+  const { kind, id, place, isPending } = change;
+  return [kind, id, place?.height, isPending && kind === "forked" ? "pending" : undefined]
     .filter((part) => part !== undefined)
     .join(" ");
 }
@@ -177,15 +188,16 @@ describe("the journal", () => {
       target: owner.address,
       tags,
       size: 2 ** 40,
-      height: 11,
       isPending: false,
     };
-    const { hash, timestamp } = block;
+    const { hash, previous, timestamp } = block;
+    const at = { height: 11, hash, previous, timestamp };
+    const place = { height: 11, block: at, bundledIn: undefined };
     expect(all.map(({ change }) => change).slice(1)).toEqual([
-      { kind: "block", height: 11, hash, timestamp },
-      { kind: "mined", ...row },
-      { kind: "block_forked", height: 11, hash, timestamp },
-      { kind: "forked", ...row },
+      { kind: "block", ...at },
+      { kind: "mined", ...row, place, from: undefined },
+      { kind: "block_forked", ...at },
+      { kind: "forked", ...row, place, from: undefined },
     ] as NumberedChange["change"][]);
   });
 
