@@ -13,8 +13,21 @@ import { type Place, rootPlace } from "../store/index/place.ts";
 /** The queries on the block list that content needs. */
 export type ContentBlockList = Pick<
   BlockList,
-  "isBlockedId" | "isBlockedDigest" | "isBlockedWithin" | "hasBlockedDigests" | "has"
+  "isBlockedId" | "isBlockedDigest" | "isBlockedWithin" | "hasBlockedDigests" | "has" | "version"
 >;
+
+/** All of one content, as a decision about it needs it. */
+export type CheckedContent = Readonly<{
+  /** The content, and the nested bundles around it that the index does not have. */
+  ids: readonly Id[];
+  rootId: Id;
+  /** As of `checkSpan`. */
+  place: Place | undefined;
+  /** Of the root's data. */
+  span: ByteSpan;
+  /** Bytes of the root's data. */
+  rootSize: number;
+}>;
 
 /** Decides whether bytes may be served. */
 export type BlockGuard = Readonly<{
@@ -30,6 +43,25 @@ export type BlockGuard = Readonly<{
   mustHash: (size: number) => boolean;
   /** Whether any id or hash is blocked. While none is, no check is needed. */
   isActive: () => boolean;
+  /**
+   * Decides whether no byte of a content is blocked, without a wait. A decision is reused until the block list, the
+   * index, or a known hash changes: an index row or a hash may show that a byte belongs to blocked content.
+   *
+   * @returns A function of the hashes, if known, of the content and of the root's data around it (of a root: the same
+   * hash). It returns false also for content whose decision needs more: then `checkId` and `checkSpan` decide.
+   */
+  clearance: (
+    content: CheckedContent,
+  ) => (digest: Uint8Array | undefined, rootDigest: Uint8Array | undefined) => boolean;
+}>;
+
+/** A decision, and what it was made of. */
+type Decision = Readonly<{
+  list: number;
+  index: number;
+  digest: Uint8Array | undefined;
+  rootDigest: Uint8Array | undefined;
+  isClear: boolean;
 }>;
 
 /** Items read in one query; it takes about 2 ms. */
@@ -38,7 +70,10 @@ const itemsPerLook = 1_000;
 /** Larger content of unknown hash is served unhashed: hashing would delay the response for seconds. */
 const hashedBytesMax = 64 * 2 ** 20;
 
-export function createBlockGuard(reader: Pick<IndexReader, "itemsWithin">, blockList: ContentBlockList): BlockGuard {
+export function createBlockGuard(
+  reader: Pick<IndexReader, "itemsWithin" | "version">,
+  blockList: ContentBlockList,
+): BlockGuard {
   const isBlocked = ({ id, digest }: Readonly<{ id: Id; digest?: Uint8Array | undefined }>) =>
     blockList.isBlockedId(id) || (digest !== undefined && blockList.isBlockedDigest(digest));
 
@@ -52,10 +87,51 @@ export function createBlockGuard(reader: Pick<IndexReader, "itemsWithin">, block
     return (await findBlocked(root, { start, end: middle })) ?? (await findBlocked(root, { start: middle, end }));
   }
 
-  const isActive = () => blockList.has("id") || blockList.has("hash");
+  const activity = { version: Number.NaN, isActive: false };
+  const isActiveAt = (version: number): boolean => {
+    if (version !== activity.version) {
+      activity.isActive = blockList.has("id") || blockList.has("hash");
+      activity.version = version;
+    }
+    return activity.isActive;
+  };
+  const isActive = () => isActiveAt(blockList.version());
+  const mustHash = (size: number) => size <= hashedBytesMax && blockList.hasBlockedDigests();
+
+  /** Whether no part of a content is blocked; false also when a hash or more than one query is needed to tell. */
+  function isClear(content: CheckedContent, digest: Uint8Array | undefined, rootDigest: Uint8Array | undefined) {
+    const { ids, rootId, rootSize } = content;
+    const mayHaveBlockedHash =
+      (digest === undefined && blockList.hasBlockedDigests()) || (rootDigest === undefined && mustHash(rootSize));
+    if (mayHaveBlockedHash || isBlocked({ id: rootId, digest: rootDigest })) return false;
+    return !ids.some((id) => isBlocked({ id, digest })) && isSpanClear(content);
+  }
+
+  function isSpanClear({ rootId, place, span }: CheckedContent): boolean {
+    const { start, end } = span;
+    if (start >= end) return true;
+    if (blockList.isBlockedWithin(rootId, start, end)) return false;
+    if (place === undefined) return true;
+    const items = reader.itemsWithin(rootPlace(place), start, end, itemsPerLook);
+    return items.length < itemsPerLook && !items.some(isBlocked);
+  }
 
   return {
-    isActive: isActive,
+    isActive,
+    clearance(content) {
+      let decided: Decision | undefined;
+      return (digest, rootDigest) => {
+        const list = blockList.version();
+        if (!isActiveAt(list)) return true;
+        // Read before the decision: a change meanwhile makes it outdated.
+        const index = reader.version();
+        if (decided?.list === list && decided.index === index) {
+          if (decided.digest === digest && decided.rootDigest === rootDigest) return decided.isClear;
+        }
+        decided = { list, index, digest, rootDigest, isClear: isClear(content, digest, rootDigest) };
+        return decided.isClear;
+      };
+    },
     checkId(id, rootId, digest) {
       if (isBlocked({ id, digest })) throw new Failure("blocked", { id });
       if (rootId !== id && blockList.isBlockedId(rootId)) throw new Failure("blocked", { id, rootId });
@@ -67,6 +143,6 @@ export function createBlockGuard(reader: Pick<IndexReader, "itemsWithin">, block
       const found = await findBlocked(rootPlace(place), span);
       if (found !== undefined) throw new Failure("blocked", { id: found.id });
     },
-    mustHash: (size) => size <= hashedBytesMax && blockList.hasBlockedDigests(),
+    mustHash,
   };
 }

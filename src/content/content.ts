@@ -77,7 +77,7 @@ export type GatewayContentStore = Content &
 
 /** What content is made of. */
 export type ContentParts = Readonly<{
-  reader: Pick<IndexReader, "locate" | "itemsWithin" | "block">;
+  reader: Pick<IndexReader, "locate" | "itemsWithin" | "block" | "version">;
   blockList: ContentBlockList;
   extents: Extents;
   /** Asked for transactions. */

@@ -12,7 +12,7 @@ import type { RootSpec } from "../store/root-spec.ts";
 /** A file, and the byte in it at which a span of content begins. */
 type ContentFile = Readonly<{ path: string; start: number }>;
 
-/** Verified content, at once; undefined where it is not at hand, and while the block list has rules. */
+/** Verified content, at once; undefined where it is not at hand, or where the block list needs a longer check. */
 export type HotContent = Readonly<{
   /** A span of at most 16 KiB that is in memory. */
   bytes: (span: ByteSpan) => Uint8Array | undefined;

@@ -193,7 +193,7 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
     check: mayLeave,
     cached: (span) => extents.present(root, rootSpan(span)),
     fetched,
-    hot: hotContent(parts, root, rootSpan),
+    hot: hotContent(parts, slice, rootSpan, learning.digest),
     read,
     inspect: (span, signal) => readSpan(parts, root, rootSpan(span), signal),
     async bytes(span, signal) {
@@ -215,13 +215,24 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
   };
 }
 
-/** What can be sent at once. Nothing while any id or hash is blocked: the checks of a span may read the index. */
-function hotContent({ extents, guard }: OpenParts, root: RootSpec, rootSpan: (span: ByteSpan) => ByteSpan): HotContent {
+/** What can be sent at once: what the block list allows by a decision about all of the content. */
+function hotContent(
+  { extents, guard }: OpenParts,
+  { id, root, place, parents, size }: Slice,
+  rootSpan: (span: ByteSpan) => ByteSpan,
+  digestOf: () => Uint8Array | undefined,
+): HotContent {
+  const span = rootSpan({ start: 0, end: size });
+  const isClearBy = guard.clearance({ ids: [id, ...parents], rootId: root.id, place, span, rootSize: root.size });
+  const isClear = (): boolean => {
+    const digest = digestOf();
+    return isClearBy(digest, size === root.size ? digest : extents.digest(root));
+  };
   return {
-    bytes: (span) => (guard.isActive() ? undefined : extents.hot(root, rootSpan(span))),
-    file(span) {
-      const within = rootSpan(span);
-      const path = guard.isActive() ? undefined : extents.hotFile(root, within);
+    bytes: (part) => (isClear() ? extents.hot(root, rootSpan(part)) : undefined),
+    file(part) {
+      const within = rootSpan(part);
+      const path = isClear() ? extents.hotFile(root, within) : undefined;
       return path === undefined ? undefined : { path, start: within.start };
     },
   };

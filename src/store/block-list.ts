@@ -59,7 +59,7 @@ export type BlockList = Readonly<{
   hasBlockedDigests: () => boolean;
   /** Whether anything of that kind is blocked. */
   has: (kind: BlockedKind) => boolean;
-  /** Changes when any process adds or removes an entry: a cache key for values derived from the list. */
+  /** Changes when any process adds or removes an entry or a place: a cache key for values derived from the list. */
   version: () => number;
   /** Newest first; at most `limit` entries after the given position. */
   list: (limit: number, after?: BlockedPosition) => readonly BlockedEntry[];
@@ -90,6 +90,7 @@ const migrations = [
    CREATE INDEX places_by_data_root ON places (data_root) WHERE data_root <> '';
    CREATE TRIGGER place_removed AFTER DELETE ON blocked WHEN old.kind = 'id'
      BEGIN DELETE FROM places WHERE id = old.value; END;`,
+  "CREATE TRIGGER place_added AFTER INSERT ON places BEGIN UPDATE revision SET number = number + 1; END;",
 ];
 
 const beforeAll = { blockedAt: Number.MAX_SAFE_INTEGER, kind: "", value: "" } as const;

@@ -115,6 +115,7 @@ export function openHarness(options: HarnessOptions): Harness {
       block: (at) => options.blockAt?.(at),
       itemsWithin: (_root, start, end, limit) =>
         items.filter((item) => item.start < end && item.end > start).slice(0, limit),
+      version: () => items.length,
     },
     blockList: {
       isBlockedId: (id) => blockedIds.has(id),
@@ -122,6 +123,7 @@ export function openHarness(options: HarnessOptions): Harness {
       isBlockedWithin: () => false,
       hasBlockedDigests: () => blockedDigests.size > 0,
       has: (kind) => (kind === "id" ? blockedIds.size : blockedDigests.size) > 0,
+      version: () => Number(Bun.hash.crc32([...blockedIds, ...blockedDigests].join())),
     },
     extents,
     nodes,

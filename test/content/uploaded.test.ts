@@ -27,8 +27,8 @@ let files = 0;
 
 const blockList = { isBlockedId: () => false, isBlockedDigest: () => false, isBlockedWithin: () => false };
 const guard = createBlockGuard(
-  { itemsWithin: () => [] },
-  { ...blockList, hasBlockedDigests: () => false, has: () => false },
+  { itemsWithin: () => [], version: () => 0 },
+  { ...blockList, hasBlockedDigests: () => false, has: () => false, version: () => 0 },
 );
 
 /** Small items one behind another in one file, and how often each was looked for. */

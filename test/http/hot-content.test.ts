@@ -8,6 +8,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Id } from "../../src/arweave/id.ts";
+import { encodeBase64url } from "../../src/lib/base64url.ts";
+import { sha256 } from "../../src/lib/hash.ts";
+import { openBlockList } from "../../src/store/block-list.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { adminKey, askAdmin, openStack, type Stack } from "../support/stack.ts";
 import { eventually } from "../support/until.ts";
@@ -151,4 +154,45 @@ test("content that is blocked is not sent from then on, and is sent again when i
   for (const range of ranges) expect((await ask(range)).status).toBe(451);
   expect((await askAdmin(stack, "PUT", "unblock-data", { id })).status).toBe(200);
   for (const range of ranges) expect((await ask(range)).status).toBe(range === undefined ? 200 : 206);
+});
+
+describe("P1: while other content is blocked", () => {
+  const ranges = ["bytes=100-199", "bytes=0-1999999", undefined];
+  const other = "A".repeat(43);
+  const hash = encodeBase64url(sha256(data));
+
+  test.each([
+    ["an id", { id: other }],
+    ["a hash", { hash: other }],
+  ])("%s: it is sent at once, and not from the response to its own PUT on", async (_name, blocked) => {
+    expect((await askAdmin(stack, "PUT", "block-data", blocked)).status).toBe(200);
+    for (const range of ranges) expect((await twice(range)).again.isAtOnce).toBe(true);
+    for (const own of [{ id }, { hash }]) {
+      expect((await askAdmin(stack, "PUT", "block-data", own)).status).toBe(200);
+      for (const range of ranges) expect((await ask(range)).status).toBe(451);
+      expect((await askAdmin(stack, "PUT", "unblock-data", own)).status).toBe(200);
+      for (const range of ranges) expect((await twice(range)).again.isAtOnce).toBe(true);
+    }
+    expect((await askAdmin(stack, "PUT", "unblock-data", blocked)).status).toBe(200);
+  });
+
+  test("a change by another connection holds at once", async () => {
+    const connection = openBlockList(join(folder, "moderation.sqlite"), Date.now);
+    try {
+      connection.block("id", other, {});
+      for (const range of ranges) expect((await twice(range)).again.isAtOnce).toBe(true);
+      for (const [kind, value] of [
+        ["id", id],
+        ["hash", hash],
+      ] as const) {
+        connection.block(kind, value, {});
+        for (const range of ranges) expect((await ask(range)).status).toBe(451);
+        connection.unblock(kind, value);
+        for (const range of ranges) expect((await ask(range)).isAtOnce).toBe(true);
+      }
+    } finally {
+      connection.unblock("id", other);
+      connection.close();
+    }
+  });
 });

@@ -66,6 +66,7 @@ export async function openWhole(options: WholeOptions) {
       isBlockedWithin: () => false,
       hasBlockedDigests: () => false,
       has: () => false,
+      version: () => 0,
     },
     extents,
     nodes,

@@ -353,6 +353,22 @@ export const readingDefences: readonly Defence[] = [
   },
   {
     threat: "P1",
+    name: "a decision from before a change of the block list",
+    file: "src/content/block-guard.ts",
+    text: "if (decided?.list === list &&",
+    instead: "if (decided !== undefined &&",
+    tests: ["test/content/block-guard.test.ts"],
+  },
+  {
+    threat: "P1",
+    name: "a decision from before a change of the index",
+    file: "src/content/block-guard.ts",
+    text: "&& decided.index === index)",
+    instead: ")",
+    tests: ["test/content/block-guard.test.ts"],
+  },
+  {
+    threat: "P1",
     name: "blocked data that nodes give",
     file: "src/gateway/transactions.ts",
     text: "relayedData.checkData(id, found);",

@@ -155,8 +155,8 @@ export const uploadDefences: readonly Defence[] = [
     threat: "P1",
     name: "a span in which blocked bytes are known to be",
     file: "src/content/block-guard.ts",
-    text: "if (blockList.isBlockedWithin(rootId, span.start, span.end))",
-    instead: "if (false)",
+    text: "if (blockList.isBlockedWithin(rootId, span.start, span.end)) throw",
+    instead: "if (false) throw",
     tests: ["test/content/block-guard.test.ts"],
   },
   {

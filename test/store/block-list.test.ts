@@ -60,6 +60,22 @@ describe("block list", () => {
     blockList.close();
   });
 
+  test("a place, and each change of another connection, has a new version", () => {
+    using folder = temporaryFolder();
+    const path = `${folder.path}/moderation.sqlite`;
+    const [first, second] = [openBlockList(path, () => 0), openBlockList(path, () => 0)];
+    const versions = [first.version()];
+    second.block("id", id, {});
+    versions.push(first.version());
+    second.place(id, { rootId: idOf("root"), dataRoot: "", start: 0, end: 10 });
+    versions.push(first.version());
+    second.unblock("id", id);
+    versions.push(first.version());
+    expect(new Set(versions).size).toBe(4);
+    first.close();
+    second.close();
+  });
+
   test("the place of a blocked id is stored until the id is unblocked, also after a restart", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/moderation.sqlite`;

@@ -68,6 +68,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     db,
     "SELECT signature FROM pending_signatures WHERE n = (? << 31) | ?",
   );
+  const version = prepareQuery<{ data_version: number }>(db, "PRAGMA data_version");
   const { bundleRowAt, ...bundleReads } = createBundleReads(db);
 
   return {
@@ -99,6 +100,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     count: pages.count,
     snapshot: (work) => inSnapshotAcrossWaits(db, work),
     itemsWithin: (root, start, end, limit) => inSnapshot(db, () => itemsWithin(root, start, end, limit)),
+    version: () => version.get()?.data_version ?? 0,
     transactionAt: chain.transactionAt,
     weaveSpan: (id) => {
       const place = locations.placeOf(id);

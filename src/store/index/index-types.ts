@@ -495,6 +495,8 @@ export type IndexReader = Readonly<{
    * Includes items whose canonical place is elsewhere.
    */
   itemsWithin: (root: Place, start: number, end: number, limit: number) => readonly ItemSpan[];
+  /** Changes with each commit of the writer: a key for what was derived from the index. */
+  version: () => number;
   /** The transaction whose data includes the absolute weave offset. */
   transactionAt: (weaveOffset: bigint) => WeaveSpan | undefined;
   /** The span of a transaction's data in the weave; undefined when unknown or empty. */

@@ -35,6 +35,20 @@ const compactPlaces = (file: IndexFile): number => {
   return row?.count ?? -1;
 };
 
+test("each commit of the writer changes the version of the index, and a read does not", () => {
+  using file = indexFile();
+  const chain = growingChain(file.writer, random, owner);
+  const versions = [file.reader.version()];
+  chain.add({ transactions: [bundle], bundles: queueAll });
+  versions.push(file.reader.version());
+  add(file, [item(10, 1_000)], 10);
+  versions.push(file.reader.version());
+  prune(file);
+  versions.push(file.reader.version());
+  file.reader.counts();
+  expect([file.reader.version(), new Set(versions).size]).toEqual([versions.at(-1) ?? 0, 4]);
+});
+
 describe("an item that was pruned", () => {
   test("is located as before, but found by no query", () => {
     using file = indexFile();
