@@ -69,6 +69,7 @@ const gateway = createGateway({
     block: () => undefined,
     // About as many bytes as a block of ten transactions.
     blockText: () => ({ text: `{"poa":"${"A".repeat(16_000)}"}`, checked: [], unchecked: [] }),
+    invalidItems: () => undefined,
     itemsWithin: () => [],
     locate: (id) => harness.index.get(id),
     transactionAt: (at) => (at >= span.start && at < span.end ? span : undefined),

@@ -103,7 +103,7 @@ const headerWindowBytes = entriesPerStep * bundleEntrySize;
 const rowBytesMax = 8 * 2 ** 20;
 
 /** Invalid entries that a batch lists; the rest are only counted. */
-const invalidNamedMax = 100;
+const invalidNamedMax = 1_000;
 
 /**
  * Reads and verifies one batch.

@@ -85,7 +85,8 @@ type RecordPageProps = Readonly<{
 
 function RecordPage({ name, text, after, parameters }: RecordPageProps) {
   if (forms[name]?.(text) !== true) return <NotFound text={text} />;
-  if (name === "id") return <TransactionPage id={text} after={after} />;
+  if (name === "id")
+    return <TransactionPage id={text} after={after} invalidAfter={parameters.get("invalid") ?? undefined} />;
   if (name === "block") return <BlockPage block={text} after={after} />;
   const role = parameters.get("role") === "recipient" ? "recipient" : "owner";
   return <AddressPage address={text} role={role} after={after} />;

@@ -142,6 +142,27 @@ export async function readTransaction(id: string, signal: AbortSignal): Promise<
   return transaction ?? undefined;
 }
 
+/** A page of the entries of a bundle that are not valid data items. */
+export type InvalidItems = Readonly<{
+  itemCount: number | null;
+  invalidCount: number | null;
+  items: readonly Readonly<{ index: number; id: string; offset: number; reason: string }>[];
+  next: string | null;
+}>;
+
+/** Undefined when the gateway does not know the bundle as one. @param after - The `next` of the page before. */
+export async function readInvalidItems(
+  bundle: string,
+  after: string | undefined,
+  signal: AbortSignal,
+): Promise<InvalidItems | undefined> {
+  const cursor = after === undefined ? "" : `&after=${encodeURIComponent(after)}`;
+  const response = await fetchRoute(`svc/invalid-items/${bundle}?limit=${pageRows}${cursor}`, signal);
+  if (response.status === 404) return undefined;
+  if (!response.ok) throw new Error(`the gateway responded with ${response.status}`);
+  return await response.json();
+}
+
 /** What only the block's own JSON has; undefined when neither the gateway nor a node gives it. */
 export async function readNodeBlock(hash: string, signal: AbortSignal): Promise<NodeBlock | undefined> {
   const response = await fetchRoute(`block/hash/${hash}`, signal);

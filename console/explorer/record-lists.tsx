@@ -9,11 +9,15 @@ import { AddressLink, BlockLink, PageLink, TransactionLink } from "./explorer-li
 import {
   type BlockRecord,
   type RecordPage,
+  readInvalidItems,
   readTransactions,
   type TransactionFilter,
   type TransactionRecord,
 } from "./gateway-client.ts";
 import { useLiveReading } from "./use-live-reading.ts";
+
+/** Invalid entries that the gateway stores for a bundle. */
+const invalidListedMax = 1_000;
 
 /** The age of a moment, in its largest unit. @param seconds - Unix seconds. */
 export function ageText(seconds: number): string {
@@ -118,19 +122,63 @@ export function TransactionList({ title, filter, after, pageAt, empty, children 
   );
 }
 
+type InvalidItemListProps = Readonly<Pick<PagedProps, "after" | "pageAt"> & { bundle: string }>;
+
+/** The entries of a bundle that are not valid data items. Nothing while there are none. */
+export function InvalidItemList({ bundle, after, pageAt }: InvalidItemListProps) {
+  const read = useCallback((signal: AbortSignal) => readInvalidItems(bundle, after, signal), [bundle, after]);
+  const { value, error } = useLiveReading(read, after === undefined);
+  if (value === undefined) return <Fault error={error} />;
+  const { items, itemCount, invalidCount, next } = value;
+  if (items.length === 0 && after === undefined) return null;
+  return (
+    <section className="list" aria-label="Invalid items">
+      <h2>
+        Invalid items
+        {invalidCount === null ? null : <small>{numberText(invalidCount)}</small>}
+      </h2>
+      <p>
+        {itemCount === null
+          ? "These entries of the bundle"
+          : `Of the ${numberText(itemCount)} entries of the bundle, these`}{" "}
+        are not valid data items: the gateway neither indexes nor serves them.
+        {invalidCount !== null && invalidCount > invalidListedMax
+          ? ` The first ${numberText(invalidListedMax)} are listed.`
+          : ""}
+      </p>
+      <Fault error={error} />
+      <Table
+        name="Invalid items"
+        columns={["Entry", "Id in the header", "Byte", "Reason"]}
+        rows={items.map(({ index, id, offset, reason }) => [
+          String(index),
+          numberText(index),
+          <code key="id">{id}</code>,
+          numberText(offset),
+          reason,
+        ])}
+        empty="No further entry is listed."
+      />
+      <Pager page={{ next: next ?? undefined }} after={after} pageAt={pageAt} names={["First", "Further"]} />
+    </section>
+  );
+}
+
 type PagerProps = Readonly<{
-  page: RecordPage<unknown>;
+  page: Pick<RecordPage<unknown>, "next">;
   after: string | undefined;
   pageAt: (after: string | undefined) => string;
+  /** Words of the two links. */
+  names?: readonly [first: string, next: string];
 }>;
 
 /** Links to the first and to the next page. */
-export function Pager({ page, after, pageAt }: PagerProps) {
+export function Pager({ page, after, pageAt, names: [first, further] = ["Newest", "Older"] }: PagerProps) {
   if (after === undefined && page.next === undefined) return null;
   return (
     <nav aria-label="Pages" className="pager">
-      {after === undefined ? null : <PageLink to={pageAt(undefined)}>Newest</PageLink>}
-      {page.next === undefined ? null : <PageLink to={pageAt(page.next)}>Older</PageLink>}
+      {after === undefined ? null : <PageLink to={pageAt(undefined)}>{first}</PageLink>}
+      {page.next === undefined ? null : <PageLink to={pageAt(page.next)}>{further}</PageLink>}
     </nav>
   );
 }

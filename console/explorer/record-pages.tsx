@@ -17,7 +17,7 @@ import {
   type TransactionRecord,
 } from "./gateway-client.ts";
 import { ProofPanel } from "./proof-panel.tsx";
-import { Fault, Reading, TransactionList } from "./record-lists.tsx";
+import { Fault, InvalidItemList, Reading, TransactionList } from "./record-lists.tsx";
 import { useLiveReading } from "./use-live-reading.ts";
 
 /** Bundles around an item that its page follows; nesting is rarely deeper than two. */
@@ -142,9 +142,15 @@ async function readWithBundles(id: string, signal: AbortSignal) {
   return { row, around };
 }
 
-type TransactionPageProps = Readonly<{ id: string; after: string | undefined }>;
+type TransactionPageProps = Readonly<{
+  id: string;
+  /** Cursor of the items of a bundle. */
+  after: string | undefined;
+  /** Cursor of the invalid items of a bundle. */
+  invalidAfter: string | undefined;
+}>;
 
-export function TransactionPage({ id, after }: TransactionPageProps) {
+export function TransactionPage({ id, after, invalidAfter }: TransactionPageProps) {
   const { value, error } = useLiveReading(
     useCallback((signal: AbortSignal) => readWithBundles(id, signal), [id]),
     true,
@@ -176,22 +182,33 @@ export function TransactionPage({ id, after }: TransactionPageProps) {
       <BundlePath id={id} around={around} block={row.block} />
       <Tags tags={row.tags} />
       {isBundle ? (
-        <TransactionList
-          title="Items of this bundle"
-          filter={{ bundledIn: [id] }}
-          after={after}
-          pageAt={(cursor) =>
-            searchOf([
-              ["id", id],
-              ["after", cursor],
-            ])
-          }
-          empty="The index has no item of this bundle: it is not unpacked yet, or a filter excludes it, or it is empty."
-        />
+        <BundleItems id={id} after={after} invalidAfter={invalidAfter} />
       ) : (
         <ContentPreview id={id} type={row.data.type} size={Number(row.data.size)} />
       )}
       {row.block === null ? null : <ProofPanel key={id} id={id} />}
+    </>
+  );
+}
+
+/** The items of a bundle: those of the index, and below them the invalid ones. Each list has pages of its own. */
+function BundleItems({ id, after, invalidAfter }: TransactionPageProps) {
+  const at = (cursor: string | undefined, invalidCursor: string | undefined) =>
+    searchOf([
+      ["id", id],
+      ["after", cursor],
+      ["invalid", invalidCursor],
+    ]);
+  return (
+    <>
+      <TransactionList
+        title="Items of this bundle"
+        filter={{ bundledIn: [id] }}
+        after={after}
+        pageAt={(cursor) => at(cursor, invalidAfter)}
+        empty="The index has no item of this bundle: it is not unpacked yet, or a filter excludes it, or it is empty."
+      />
+      <InvalidItemList bundle={id} after={invalidAfter} pageAt={(cursor) => at(after, cursor)} />
     </>
   );
 }

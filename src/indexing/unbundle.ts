@@ -208,6 +208,7 @@ async function write(job: BundleJob, batch: Batch, parts: UnbundleParts): Promis
     nextEntry: endOf(batch.next, batch.count),
     bundles: batch.bundles,
     invalid: batch.invalid,
+    invalidCount: batch.invalidCount,
   });
   if (added.gone) throw new Failure("not_found", { reason: "the bundle was removed from the index" });
   if (batch.ids.length > 0) parts.onItems(batch.ids);

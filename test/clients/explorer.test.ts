@@ -5,7 +5,10 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
+import { post, rsa } from "../dev/devnet/support.ts";
+import { bundleTags, makeFlawedBundle } from "../indexing/samples.ts";
 import { describeWith } from "../support/helpers.ts";
 import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
@@ -14,6 +17,8 @@ import { browser as browserNeed, openBrowser } from "./browser.ts";
 import { focusOutline, readabilityOf } from "./page-checks.ts";
 
 const text = "shown in the explorer";
+/** A folder for pictures; none are taken without it. */
+const pictures = process.env["EXPLORER_PICTURES"];
 
 describeWith(browserNeed, "the explorer", () => {
   let stack: UploadStack;
@@ -128,6 +133,43 @@ describeWith(browserNeed, "the explorer", () => {
     await page.getByRole("link", { name: id }).waitFor();
     await page.close();
   });
+
+  test("lists the invalid items of a bundle with their reasons, below the valid ones", async () => {
+    const { data, valid, invalid } = makeFlawedBundle("in the explorer");
+    const bundle = await post(stack.devnet, rsa, { data, tags: [...bundleTags] });
+    await stack.devnet.mine(1);
+    const page = await openPage();
+    await eventually(
+      async () => stack.gateway.reader.invalidItems(bundle.id, 0, 1)?.itemCount,
+      (count) => count === 6,
+      30_000,
+    );
+    await page.goto(`${stack.content}/svc/explorer?id=${bundle.id}`);
+    const items = page.getByRole("region", { name: "Items of this bundle" });
+    for (const item of valid) await items.getByRole("link", { name: item }).waitFor();
+    const list = page.locator('section[aria-label="Invalid items"]');
+    await list.getByText("Of the 6 entries of the bundle, these are not valid data items").waitFor();
+    const rows = await list.locator("tbody tr").allTextContents();
+    expect(rows.length).toBe(invalid.length);
+    for (const [number, { index, id: invalidId, reason }] of invalid.entries()) {
+      expect(rows[number]).toStartWith(`${index}${invalidId}`);
+      expect(rows[number]).toContain(reason);
+    }
+    if (pictures !== undefined) await page.screenshot({ path: join(pictures, "invalid-items.png"), fullPage: true });
+    for (const width of [390, 1_440]) {
+      await page.setViewportSize({ width, height: 900 });
+      const { contrast, overflow } = await readabilityOf(page);
+      expect([contrast >= 4.5, overflow]).toEqual([true, 0]);
+    }
+    if (pictures !== undefined) {
+      await page.setViewportSize({ width: 390, height: 900 });
+      await page.screenshot({ path: join(pictures, "invalid-items-390.png"), fullPage: true });
+    }
+    await page.goto(`${stack.content}/svc/explorer?id=${bundle.id}&invalid=2`);
+    await list.getByRole("link", { name: "First" }).waitFor();
+    expect((await list.locator("tbody tr").allTextContents()).map((row) => row.charAt(0))).toEqual(["3", "4"]);
+    await page.close();
+  }, 90_000);
 
   const steps = (page: Page) =>
     page

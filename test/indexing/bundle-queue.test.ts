@@ -118,7 +118,7 @@ describe("bundles", () => {
       }
       const wrong = items.filter(({ result }) => result === "expected-invalid");
       expect(wrong.length).toBe(1);
-      expect(reader.invalidItems(root.transaction.id, 10).map(({ id }) => id)).toEqual(
+      expect(reader.invalidItems(root.transaction.id, 0, 10)?.items.map(({ id }) => id)).toEqual(
         wrong.map(({ checks }) => Object(checks["arbundles"])["id"]),
       );
       const nested = items.flatMap(({ checks }) => Object(checks["nested"])["ids"] ?? []);
@@ -155,7 +155,7 @@ describe("bundles", () => {
       expectIndexToEqual(simulation.index.reader, tip);
       const { id } = root.transaction;
       expect(statusOf(simulation, id)).toMatchObject({ dataItemCount: 5, matchedDataItemCount: 3 });
-      const invalid = simulation.index.reader.invalidItems(id, 10);
+      const invalid = simulation.index.reader.invalidItems(id, 0, 10)?.items ?? [];
       expect(invalid.map(({ entry }) => entry)).toEqual([1, 3]);
       expect(invalid.every(({ reason }) => /signature/.test(reason))).toBe(true);
     });

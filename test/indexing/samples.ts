@@ -7,12 +7,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeBundle } from "../../src/arweave/bundle.ts";
+import { writeBundle, writeBundleHeader } from "../../src/arweave/bundle.ts";
 import { createDataItem, type ItemFields, readItemHeader } from "../../src/arweave/data-item.ts";
+import { type Id, idFromBytes } from "../../src/arweave/id.ts";
 import { createEd25519Signer, createSolanaSigner } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
+import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { createRandom } from "../support/random.ts";
 import {
@@ -88,6 +90,33 @@ export function spoil(bytes: Uint8Array, at: number, ...values: number[]): Uint8
   const spoiled = bytes.slice();
   spoiled.set(values, at);
   return spoiled;
+}
+
+/** A bundle with valid items at its ends, and between them items that are invalid for several reasons. */
+export function makeFlawedBundle(name = "flawed") {
+  const [first, altered, renamed, unknown, empty, last] = makeItems(6, name).map((bytes) => ({
+    bytes,
+    id: idOf(bytes),
+  }));
+  if (!first || !altered || !renamed || !unknown || !empty || !last) throw new Error("six items were made");
+  const entries = [
+    { ...first, reason: undefined },
+    { id: altered.id, bytes: spoil(altered.bytes, altered.bytes.length - 1, 0xff), reason: "signature" },
+    { id: first.id, bytes: renamed.bytes, reason: "the item's id is not the id in its bundle" },
+    { id: unknown.id, bytes: spoil(unknown.bytes, 0, 99, 0), reason: "signature type 99 is unknown" },
+    { id: empty.id, bytes: new Uint8Array(0), reason: "cut short" },
+    { ...last, reason: undefined },
+  ];
+  const header = writeBundleHeader(entries.map(({ id, bytes }) => ({ id, size: bytes.length })));
+  return {
+    data: concatBytes([header, ...entries.map(({ bytes }) => bytes)]),
+    valid: [first.id, last.id],
+    invalid: entries.flatMap(({ id, reason }, index) => (reason === undefined ? [] : [{ index, id, reason }])),
+  };
+}
+
+function idOf(item: Uint8Array): Id {
+  return idFromBytes(sha256(item.subarray(2, 66))); // an Ed25519 signature
 }
 
 /** Bytes that follow from a seed. */

@@ -217,6 +217,7 @@ export const emptyReader: GatewayReader = {
   tip: () => undefined,
   block: () => undefined,
   blockText: () => undefined,
+  invalidItems: () => undefined,
   itemsWithin: () => [],
   locate: () => undefined,
   transactionAt: () => undefined,

@@ -50,6 +50,7 @@ import { createContentRoutes } from "./content-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { createFrameRoutes } from "./frame-routes.ts";
 import { acceptsPages, frontPage } from "./gateway-pages.ts";
+import { createInvalidItemRoutes } from "./invalid-item-routes.ts";
 import { createNameRoutes } from "./name-routes.ts";
 import type { NotFoundPage } from "./named-content.ts";
 import { createProofRoutes } from "./proof-routes.ts";
@@ -67,6 +68,7 @@ export type GatewayReader = Pick<
   IndexReader,
   | "block"
   | "blockText"
+  | "invalidItems"
   | "itemsWithin"
   | "locate"
   | "tip"
@@ -210,7 +212,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         memory: memory.chunks,
       }),
     );
-  app.use(createNameRoutes(options.names)).use(createVerifyModuleRoute());
+  app.use(createInvalidItemRoutes(reader)).use(createNameRoutes(options.names)).use(createVerifyModuleRoute());
   const frames = createFrames({ reader, content, transactions });
   app.use(createFrameRoutes({ frames, sender: contentRoutes.sender }));
   // The explorer reads its lists by GraphQL.

@@ -19,6 +19,9 @@ import {
 /** Entries on one page of the block list. */
 const pageMax = 10_000;
 
+/** Far above the entries that are read of a bundle. */
+const entryMax = 2 ** 31 - 1;
+
 const ofContent = "Id of a transaction or a data item.";
 
 /** Parameters of paths. */
@@ -39,6 +42,7 @@ export const pathParameters = {
 /** Parameters of queries. */
 export const queryParameters = {
   provenRange: queryParameter("range", rangeFormat, "One range, as in `0-99`, for clients that cannot set the header."),
+  afterEntry: queryParameter("after", digitsSchema(0, entryMax), "The `next` of the page before."),
   pageLimit: queryParameter("limit", digitsSchema(1, pageMax), "Entries of the page."),
 } as const;
 

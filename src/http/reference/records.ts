@@ -62,6 +62,21 @@ const gatewayRecords = {
     reasons: strings,
     "chain?": record({ height: maybe(countSchema), tip: maybe(countSchema), lag: maybe(integer) }),
   }),
+  InvalidItems: record(
+    {
+      id: idSchema,
+      itemCount: maybe(countSchema),
+      invalidCount: maybe(countSchema),
+      items: {
+        type: "array",
+        items: record({ index: countSchema, id: idSchema, offset: countSchema, reason: textSchema }),
+      },
+      next: maybe(textSchema),
+    },
+    "`itemCount`: all entries of the bundle; null until they were read. `invalidCount`: the invalid ones; null also " +
+      "for a bundle that an earlier release unbundled. `offset`: byte of the item in the root's data. " +
+      "`next`: `after` of the next page.",
+  ),
   Peers: record({
     gateways: {
       type: "object",

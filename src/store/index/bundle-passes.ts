@@ -85,7 +85,7 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
     db,
     `UPDATE bundles SET state = CASE state WHEN 'unbundling' THEN state ELSE 'queued' END,
        due_at = CASE state WHEN 'unbundling' THEN NULL WHEN 'queued' THEN min(due_at, ?1) ELSE ?1 END,
-       last_queued_at = ?2, next_entry = 0, next_matched = 0, bypass_filter = max(bypass_filter, ?3)
+       last_queued_at = ?2, next_entry = 0, next_matched = 0, next_invalid = 0, bypass_filter = max(bypass_filter, ?3)
      WHERE n = (?4 << 31) | ?5`,
   );
   const begin = (kind: string, { startHeight, endHeight, bypassFilter }: BundleRange): void => {

@@ -15,7 +15,7 @@ import { type Clock, unixSeconds } from "../../lib/clock.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
 import type { CounterName, Counts } from "./index-counters.ts";
 import type { BundleFilters, BundleJob, BundleRef, BundleRow, InvalidItem } from "./index-types.ts";
-import { type Place, placeHigh, placeLow, placeOfRow } from "./place.ts";
+import { placeHigh, placeLow, placeOfRow } from "./place.ts";
 
 /** The queue. Calls run inside the writer's transaction. */
 type Queueing = Readonly<{
@@ -35,15 +35,25 @@ type Queueing = Readonly<{
 
 /** Outcomes of bundles. Calls run inside the writer's transaction. */
 type Outcomes = Readonly<{
-  addInvalid: (place: Place, items: readonly InvalidItem[]) => void;
   skip: (bundle: BundleRef, filters: BundleFilters) => void;
-  /** Records that the entries before `nextEntry` are indexed. */
-  advance: (place: BundleRef, nextEntry: number, matched: number) => void;
+  /** Records that the entries before `nextEntry` are read: how many are indexed, and which are invalid. */
+  advance: (place: BundleRef, progress: BundleProgress) => void;
   finish: (bundle: BundleRef, filters: BundleFilters, itemCount: number) => void;
   fail: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
 }>;
 
 export type Bundles = Queueing & Outcomes;
+
+type BundleProgress = Readonly<{
+  nextEntry: number;
+  matched: number;
+  /** The first invalid entries of the batch, in order, and the number of all. */
+  invalid: readonly InvalidItem[];
+  invalidCount: number;
+}>;
+
+/** Invalid entries that are stored for a bundle; the others are only counted. */
+const invalidStoredMax = 1_000;
 
 /** Outcome of a request; `done`: nothing is left to do with these filters. */
 export type BundleRequestOutcome = "queued" | "done";
@@ -179,13 +189,15 @@ function outcomes({ steps, counts, stateOf, isOutdated, leave, seconds }: Parts)
     return row.filter;
   };
   return {
-    advance: (place, nextEntry, matched) => {
+    advance: (place, { nextEntry, matched, invalid, invalidCount }) => {
       if (isOutdated(place)) return;
-      steps.advance.run(nextEntry, matched, placeHigh(place), placeLow(place));
-    },
-    addInvalid: (place, items) => {
-      for (const { entry, offset, id, reason } of items)
-        steps.addInvalid.run(placeHigh(place), placeLow(place), entry, offset, idBytes(id), reason);
+      const at = [placeHigh(place), placeLow(place)] as const;
+      // A bundle that is read again: other rules may have applied to the first attempt.
+      if (steps.found.get(...at)?.nextEntry === 0) steps.removeInvalidOf.run(...at);
+      const stored = invalid.length === 0 ? 0 : (steps.invalidStored.get(...at)?.count ?? 0);
+      for (const { entry, offset, id, reason } of invalid.slice(0, Math.max(0, invalidStoredMax - stored)))
+        steps.addInvalid.run(...at, entry, offset, idBytes(id), reason);
+      steps.advance.run(nextEntry, matched, invalidCount, ...at);
     },
     skip: (bundle, { unbundleFilter, indexFilter }) => {
       const state = stateOf(bundle);
@@ -306,6 +318,7 @@ function prepareBundleSteps(db: Database) {
                 ELSE excluded.due_at END,
        next_entry = CASE WHEN ${isContinued} THEN next_entry ELSE 0 END,
        next_matched = CASE WHEN ${isContinued} THEN next_matched ELSE 0 END,
+       next_invalid = CASE WHEN ${isContinued} THEN next_invalid ELSE 0 END,
        state = CASE state WHEN 'unbundling' THEN state ELSE 'queued' END`,
   );
   return {
@@ -326,7 +339,8 @@ function prepareBundleSteps(db: Database) {
     ),
     queueFailed: prepare(
       db,
-      `UPDATE bundles SET state = 'queued', due_at = ?1, last_queued_at = ?2, next_entry = 0, next_matched = 0
+      `UPDATE bundles SET state = 'queued', due_at = ?1, last_queued_at = ?2, next_entry = 0, next_matched = 0,
+         next_invalid = 0
        WHERE n BETWEEN (?3 << 31) | ?4 AND (?3 << 31) | ?5 AND state = 'failed'`,
     ),
     noteSkip: prepare(
@@ -336,7 +350,8 @@ function prepareBundleSteps(db: Database) {
     ),
     repeat: prepare(
       db,
-      `UPDATE bundles SET state = 'queued', due_at = ?, reason = NULL, next_entry = 0, next_matched = 0 ${at}`,
+      `UPDATE bundles SET state = 'queued', due_at = ?, reason = NULL, next_entry = 0, next_matched = 0,
+         next_invalid = 0 ${at}`,
     ),
     take: prepare(
       db,
@@ -353,25 +368,28 @@ function prepareBundleSteps(db: Database) {
       `UPDATE bundles SET state = 'skipped', due_at = NULL, ${setFilters}, last_skipped_at = ?3,
          first_skipped_at = coalesce(first_skipped_at, ?3) WHERE n = (?4 << 31) | ?5`,
     ),
-    advance: prepare(db, `UPDATE bundles SET next_entry = ?, next_matched = next_matched + ? ${at}`),
-    found: prepareQuery<{ state: string; items: number; matched: number; nextMatched: number }>(
+    advance: prepare(
+      db,
+      `UPDATE bundles SET next_entry = ?, next_matched = next_matched + ?, next_invalid = next_invalid + ? ${at}`,
+    ),
+    found: prepareQuery<{ state: string; items: number; matched: number; nextEntry: number; nextMatched: number }>(
       db,
       `SELECT state, coalesce(data_item_count, 0) AS items, coalesce(matched_data_item_count, 0) AS matched,
-         next_matched AS nextMatched FROM bundles ${at}`,
+         next_entry AS nextEntry, next_matched AS nextMatched FROM bundles ${at}`,
     ),
     finish: prepare(
       db,
       `UPDATE bundles SET state = 'indexed', due_at = NULL, reason = NULL, ${setFilters},
          first_unbundled_at = coalesce(first_unbundled_at, ?3), last_unbundled_at = ?3,
          first_fully_indexed_at = coalesce(first_fully_indexed_at, ?3), last_fully_indexed_at = ?3,
-         data_item_count = ?4, matched_data_item_count = next_matched, next_entry = 0, next_matched = 0
+         data_item_count = ?4, matched_data_item_count = next_matched, invalid_item_count = next_invalid,
+         next_entry = 0, next_matched = 0, next_invalid = 0
        WHERE n = (?5 << 31) | ?6`,
     ),
     fail: prepare(db, `UPDATE bundles SET state = 'failed', reason = ?, due_at = ? ${at}`),
     resume: prepare(db, "UPDATE bundles SET state = 'queued', due_at = ? WHERE state = 'unbundling'"),
+    ...prepareInvalidSteps(db),
     remove: prepare(db, "DELETE FROM bundles WHERE n BETWEEN ? AND ?"),
-    addInvalid: prepare(db, "INSERT OR REPLACE INTO invalid_items VALUES ((? << 31) | ?, ?, ?, ?, ?)"),
-    removeInvalid: prepare(db, "DELETE FROM invalid_items WHERE n BETWEEN ? AND ?"),
     sums: prepareQuery<Sums>(
       db,
       `SELECT count(*) AS bundles, coalesce(sum(state IN ('queued', 'unbundling')), 0) AS queued,
@@ -384,5 +402,14 @@ function prepareBundleSteps(db: Database) {
       `INSERT INTO filters (canonical) VALUES (?) ON CONFLICT DO UPDATE SET canonical = excluded.canonical
        RETURNING filter`,
     ),
+  };
+}
+
+function prepareInvalidSteps(db: Database) {
+  return {
+    addInvalid: prepare(db, "INSERT OR REPLACE INTO invalid_items VALUES ((? << 31) | ?, ?, ?, ?, ?)"),
+    removeInvalid: prepare(db, "DELETE FROM invalid_items WHERE n BETWEEN ? AND ?"),
+    removeInvalidOf: prepare(db, `DELETE FROM invalid_items ${at}`),
+    invalidStored: prepareQuery<{ count: number }>(db, `SELECT count(*) AS count FROM invalid_items ${at}`),
   };
 }

@@ -26,6 +26,7 @@ import {
   type BundleStatus,
   type HeightCounts,
   type IndexReader,
+  type InvalidItemPage,
   type Located,
   stableDepth,
 } from "./index-types.ts";
@@ -187,12 +188,21 @@ function createBundleReads(
   );
   const invalid = prepareQuery<Readonly<{ entry: number; offset: number; itemId: Uint8Array; reason: string }>>(
     db,
-    `SELECT entry, byte AS offset, x.id AS itemId, x.reason FROM bundles b JOIN invalid_items x USING (n)
-     WHERE b.id = ? ORDER BY n, entry LIMIT ?`,
+    `SELECT entry, byte AS offset, id AS itemId, reason FROM invalid_items
+     WHERE n = (SELECT min(n) FROM bundles WHERE id = ?1) AND entry >= ?2 ORDER BY entry LIMIT ?3`,
+  );
+  const invalidCounts = prepareQuery<Pick<InvalidItemPage, "itemCount" | "invalidCount">>(
+    db,
+    `SELECT data_item_count AS itemCount, invalid_item_count AS invalidCount
+     FROM bundles WHERE id = ? ORDER BY n LIMIT 1`,
   );
   return {
-    invalidItems: (id, limit) =>
-      invalid.all(idBytes(id), limit).map(({ itemId, ...item }) => ({ ...item, id: idFromBytes(itemId) })),
+    invalidItems: (id, from, limit) => {
+      const counts = invalidCounts.get(idBytes(id));
+      if (counts === undefined) return undefined;
+      const rows = invalid.all(idBytes(id), from, limit);
+      return { ...counts, items: rows.map(({ itemId, ...item }) => ({ ...item, id: idFromBytes(itemId) })) };
+    },
     bundleStatus: (id) => {
       const found = status.get(idBytes(id));
       if (found === undefined) return undefined;

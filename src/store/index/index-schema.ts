@@ -45,7 +45,8 @@ const rowColumns = `
  *   last_item_at: the newest `ingested` of these; followed: 0 for a block that only holds single transactions.
  * bundles: the state of each bundle; due_at is Unix milliseconds, NULL when no work is due; next_…: progress of the
  *   present attempt, and the items that it has indexed.
- * invalid_items: entries of the bundle at n that are not valid items; byte: the item's offset in the root's data.
+ * invalid_items: the first entries of the bundle at n that are not valid items (bundle-table.ts has the limit);
+ *   byte: the item's offset in the root's data.
  * counters: sums that are expensive to count (index-counters.ts).
  */
 const tables = `
@@ -281,6 +282,16 @@ DELETE FROM changes;
 UPDATE meta SET value = lower(hex(randomblob(6))) WHERE name = 'journal';
 `;
 
+/**
+ * All invalid entries of a bundle, also those that `invalid_items` does not list; NULL for a bundle that an earlier
+ * release unbundled. A bundle that was in progress is read again from its first entry, so that its count is complete.
+ */
+const invalidCounts = `
+ALTER TABLE bundles ADD COLUMN invalid_item_count INTEGER;
+ALTER TABLE bundles ADD COLUMN next_invalid INTEGER NOT NULL DEFAULT 0;
+UPDATE bundles SET next_entry = 0, next_matched = 0 WHERE next_entry > 0;
+`;
+
 /** The scripts from an empty file to the newest version. */
 export const indexMigrations: readonly string[] = [
   tables,
@@ -293,4 +304,5 @@ export const indexMigrations: readonly string[] = [
   idsInParts,
   changes,
   placesOfChanges,
+  invalidCounts,
 ];

@@ -137,6 +137,16 @@ export type InvalidItem = Readonly<{
   reason: string;
 }>;
 
+/** A page of the invalid entries of a bundle. */
+export type InvalidItemPage = Readonly<{
+  /** Entries of the bundle; null until all of them were read. */
+  itemCount: number | null;
+  /** Invalid ones; null until all entries were read, and for a bundle that an earlier release unbundled. */
+  invalidCount: number | null;
+  /** In order. Of very many, only the first ones are stored. */
+  items: readonly InvalidItem[];
+}>;
+
 /** Rows that another thread serialized with `bun:jsc`. */
 export type SerializedRows = ArrayBufferLike;
 
@@ -510,8 +520,12 @@ export type IndexReader = Readonly<{
   bundleStatus: (id: Id) => BundleStatus | undefined;
   /** An id as a bundle for the queue, even when it is not a bundle; undefined for an id in no block. */
   bundleRow: (id: Id) => BundleRow | undefined;
-  /** Entries of a bundle that are not valid items, in order; at most `limit`. */
-  invalidItems: (id: Id, limit: number) => readonly InvalidItem[];
+  /**
+   * At most `limit` entries of a bundle that are not valid items; undefined when the index has no bundle with this id.
+   *
+   * @param from - The first entry that the page may have.
+   */
+  invalidItems: (id: Id, from: number, limit: number) => InvalidItemPage | undefined;
   /** Entries that were read of all bundles at or within a root's place since the root was last queued. */
   entriesUnder: (root: Place) => number;
   /** Passes over the bundles that are in progress. */

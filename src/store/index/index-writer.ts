@@ -82,8 +82,9 @@ type ItemBatch = Readonly<{
   nextEntry: number;
   /** Bundles found among the items; queued in the same transaction. */
   bundles: readonly BundleRow[];
-  /** Entries before `nextEntry` that are not valid items. */
+  /** Entries of this batch that are not valid items: the first ones, and the number of all. */
   invalid?: readonly InvalidItem[];
+  invalidCount?: number;
 }>;
 
 /** The writer. Times come from its clock. */
@@ -427,9 +428,9 @@ function bundleSteps({ db, step, rows, bundles, passes, clock }: Parts): BundleS
         if (!bundles.has(batch.bundle)) return { added: 0, duplicated: 0, repeated: 0, gone: true };
         const items = isSerialized(batch.rows) ? readItems(batch.rows) : batch.rows;
         const outcome = rows.add(items.map(storedItem), unixSeconds(clock));
-        bundles.advance(batch.bundle, batch.nextEntry, items.length);
+        const { bundle, nextEntry, invalid = [], invalidCount = invalid.length } = batch;
+        bundles.advance(bundle, { nextEntry, matched: items.length, invalid, invalidCount });
         bundles.queue(batch.bundles);
-        bundles.addInvalid(batch.bundle, batch.invalid ?? []);
         rows.seal();
         return { ...outcome, gone: false };
       }),

@@ -79,6 +79,6 @@ test("an item of another bundle is valid", async () => {
     async () => stack.gateway.reader.bundleStatus(bundle.id),
     (status) => status?.matchedDataItemCount === 1,
   );
-  expect(stack.gateway.reader.invalidItems(bundle.id, 10)).toEqual([]);
+  expect(stack.gateway.reader.invalidItems(bundle.id, 0, 10)?.items).toEqual([]);
   await expectFound(idOf(item));
 }, 60_000);

@@ -117,7 +117,7 @@ describe("bundle states", () => {
       firstRetriedAt: null,
       lastRetriedAt: null,
     });
-    expect(file.reader.invalidItems(id, 10).map(({ entry, reason }) => [entry, reason])).toEqual([
+    expect(file.reader.invalidItems(id, 0, 10)?.items.map(({ entry, reason }) => [entry, reason])).toEqual([
       [1, "tags"],
       [2, "signature"],
     ]);
@@ -127,6 +127,50 @@ describe("bundle states", () => {
       bundleItems: 3,
       matchedItems: 1,
     });
+    expect(file.faults()).toEqual([]);
+  });
+
+  test("the first thousand invalid entries are listed and all are counted, and read again without doubling", () => {
+    using file = indexFile();
+    const id = queued(file);
+    const invalidOf = (first: number, count: number, reason: string) =>
+      Array.from({ length: count }, (_, index) => ({ entry: first + index, offset: 100, id: idOf(random), reason }));
+    const unbundle = (batches: readonly (readonly [listed: number, all: number])[], reason: string) => {
+      file.writer.takeBundle();
+      let nextEntry = 0;
+      for (const [listed, invalidCount] of batches) {
+        const invalid = invalidOf(nextEntry, listed, reason);
+        nextEntry += 2_000;
+        file.writer.addItems({ bundle: { ...root, id }, rows: [], nextEntry, bundles: [], invalid, invalidCount });
+      }
+      expect(file.reader.invalidItems(id, 0, 1)?.invalidCount).toBe(null);
+      file.writer.finishBundle({ ...root, id }, { ...someFilters, itemCount: nextEntry });
+    };
+    unbundle(
+      [
+        [600, 700],
+        [0, 0],
+        [600, 900],
+      ].map(([listed = 0, all = 0]) => [listed, all] as const),
+      "first",
+    );
+    const { itemCount, invalidCount, items = [] } = file.reader.invalidItems(id, 0, 5_000) ?? {};
+    expect([itemCount, invalidCount, items.length]).toEqual([6_000, 1_600, 1_000]);
+    expect([items[599]?.entry, items[600]?.entry, items.at(-1)?.entry]).toEqual([599, 4_000, 4_399]);
+    expect(file.reader.invalidItems(id, 599, 2)?.items.map(({ entry }) => entry)).toEqual([599, 4_000]);
+    expect(file.reader.invalidItems(idOf(random), 0, 1)).toBeUndefined();
+
+    file.writer.queueBundles([{ ...bundleOf(root, id, 1_000_000), bypassFilter: true }]);
+    file.writer.takeBundle();
+    const bundle = { ...root, id };
+    file.writer.addItems({ bundle, rows: [], nextEntry: 3, bundles: [], invalid: invalidOf(1, 2, "second") });
+    file.writer.finishBundle(bundle, { ...someFilters, itemCount: 3 });
+    const again = file.reader.invalidItems(id, 0, 5_000);
+    expect(again?.invalidCount).toBe(2);
+    expect(again?.items.map(({ entry, reason }) => [entry, reason])).toEqual([
+      [1, "second"],
+      [2, "second"],
+    ]);
     expect(file.faults()).toEqual([]);
   });
 

@@ -481,6 +481,40 @@ describe("restart", () => {
     second.close();
   });
 
+  test("invalid items of an earlier release stay, and their number is known once the bundle is read again", () => {
+    using folder = temporaryFolder();
+    const path = `${folder.path}/index.sqlite`;
+    const options = { clock: () => 1_700_000_000_000 };
+    const first = openIndexWriter(path, options);
+    const chain = growingChain(first, random, owner);
+    const { transactions } = chain.add({ transactions: [bundle], bundles: queueAll });
+    const id = transactions[0]?.id;
+    if (id === undefined) throw new Error("the block has a bundle");
+    const ref = { height: 10, txIndex: 0, offset: -1, id };
+    const invalid = [{ entry: 1, offset: 900, id, reason: "signature" }];
+    const rows = itemsOf(10, 0, 5);
+    first.takeBundle();
+    first.addItems({ bundle: ref, rows, nextEntry: 6, bundles: [], invalid });
+    first.close();
+    const db = new Database(path);
+    for (const column of ["invalid_item_count", "next_invalid"]) db.run(`ALTER TABLE bundles DROP COLUMN ${column}`);
+    const earlier = indexMigrations.slice(0, -1);
+    db.run("UPDATE schema_version SET version = ?", [earlier.length]);
+    db.run("UPDATE schema_fingerprint SET fingerprint = ?", [schemaFingerprint(earlier)]);
+    db.close();
+
+    const second = openIndexWriter(path, options);
+    const reader = openIndexReader(path);
+    expect(reader.invalidItems(id, 0, 10)).toEqual({ itemCount: null, invalidCount: null, items: invalid });
+    expect(second.takeBundle()).toMatchObject({ id, nextEntry: 0, matchedCount: 0 });
+    second.addItems({ bundle: ref, rows, nextEntry: 6, bundles: [], invalid });
+    second.finishBundle(ref, { unbundleFilter: '{"always":true}', indexFilter: '{"always":true}', itemCount: 6 });
+    expect(reader.invalidItems(id, 0, 10)).toEqual({ itemCount: 6, invalidCount: 1, items: invalid });
+    reader.close();
+    second.close();
+    expect(inspectIndex(path).faults).toEqual([]);
+  });
+
   test("an index of the first version is migrated with all rows, which are sealed later", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/index.sqlite`;
@@ -504,6 +538,7 @@ describe("restart", () => {
     db.run("DROP INDEX duplicates_of_bundle");
     for (const column of ["next_duplicated INTEGER NOT NULL DEFAULT 0", "duplicated_data_item_count INTEGER"])
       db.run(`ALTER TABLE bundles ADD COLUMN ${column}`);
+    for (const column of ["invalid_item_count", "next_invalid"]) db.run(`ALTER TABLE bundles DROP COLUMN ${column}`);
     db.run("UPDATE schema_version SET version = 1");
     db.run("UPDATE schema_fingerprint SET fingerprint = ?", [schemaFingerprint(indexMigrations.slice(0, 1))]);
     db.close();
