@@ -3,7 +3,7 @@
  *
  * Every file is in WAL mode, so that readers never wait for the writer. A statement that is used more than once is
  * prepared once and stored by its owner.
- * Source: docs/decisions/030-index.md.
+ * Source: docs/decisions/030-index.md; docs/decisions/102-page-caches.md.
  * @module
  */
 import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";
