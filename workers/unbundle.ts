@@ -7,7 +7,6 @@
  * Source: docs/reference/index-layout.md#bundles; ANS-104 §1–§3.
  * @module
  */
-import { serialize } from "bun:jsc";
 import { closeSync, openSync, readSync } from "node:fs";
 import {
   type BundleEntry,
@@ -31,8 +30,10 @@ import {
 import { type Filter, itemSubject, matches, readFilter } from "../src/arweave/filter.ts";
 import { type Id, idFromBytes } from "../src/arweave/id.ts";
 import { assert } from "../src/lib/assert.ts";
+import { createFilterKeys, type FilterKeys } from "../src/store/index/filter-key.ts";
 import type { BundleRow, InvalidItem, ItemRow, SerializedRows } from "../src/store/index/index-types.ts";
 import { isPlace } from "../src/store/index/place.ts";
+import { encodeItems, serializeBatch } from "../src/store/index/row-batch.ts";
 import { ping } from "../src/threads/ping.ts";
 
 export { ping };
@@ -62,6 +63,8 @@ export type UnbundleJob = Readonly<{
   indexFilter: string;
   unbundleFilter: string;
   bypassFilter: boolean;
+  /** Of the index that the rows are for (filter-key.ts). */
+  filterSecret: Uint8Array;
 }>;
 
 /** The result of a batch. */
@@ -70,7 +73,7 @@ export type UnbundleResult =
       kind: "batch";
       /** Entries of the complete bundle, from its header. */
       count: number;
-      /** Verified items that the index filter chose: `bun:jsc`-serialized `ItemRow[]`, passed on unchanged. */
+      /** Verified items that the index filter chose, encoded for the writer (row-batch.ts), passed on unchanged. */
       rows: SerializedRows;
       /** Ids of those rows, in order. */
       ids: readonly Id[];
@@ -202,7 +205,7 @@ function readSmall(window: Window, at: number, size: number): ReadItem {
   const read = readItemHeader(item, "lenient", size);
   if (read.kind === "invalid") return read;
   if (read.kind === "need") return invalidItem("the item is cut short");
-  // A copy: `serialize` would copy the complete window for a view into it.
+  // A copy: the window moves before the rows are encoded.
   const header = { ...read.header, owner: read.header.owner.slice() };
   return { kind: "read", header, hash: () => hashItem(header, item.subarray(header.headerSize)) };
 }
@@ -291,7 +294,7 @@ function createBatch(job: UnbundleJob) {
     entriesLeft: (index: number) => job.from.index + job.entriesMax - index,
     hasSpace: (index: number) =>
       index < job.from.index + job.entriesMax && walkedBytes < job.bytesMax && rowBytes < rowBytesMax,
-    finish: () => ({ rows: serialize(rows), ids: rows.map(({ id }) => id), bundles, invalidCount, invalid }),
+    finish: () => ({ rows: serializeBatch(encodeItems(rows, keysOf(job.filterSecret))), ids: rows.map(({ id }) => id), bundles, invalidCount, invalid }),
   };
 }
 
@@ -335,6 +338,15 @@ function filterOf(text: string): Filter {
   if (filters.size >= filtersMax) filters.clear();
   filters.set(text, filter);
   return filter;
+}
+
+/** The key functions of the index that was used last: a program has one. */
+let lastKeys: Readonly<{ secret: Uint8Array; keys: FilterKeys }> | undefined;
+
+function keysOf(secret: Uint8Array): FilterKeys {
+  if (lastKeys === undefined || Buffer.compare(lastKeys.secret, secret) !== 0)
+    lastKeys = { secret, keys: createFilterKeys(secret) };
+  return lastKeys.keys;
 }
 
 /** A moving view of a file. */

@@ -52,7 +52,7 @@ export const bundleLimitsDefault: BundleLimits = {
 /** The dependencies of `unbundleOne`. */
 export type UnbundleParts = Readonly<{
   index: Pick<IndexWriterCalls, "addItems">;
-  reader: FilterReader & Pick<IndexReader, "locate">;
+  reader: FilterReader & Pick<IndexReader, "locate" | "filterSecret">;
   content: Pick<Content, "ensure">;
   pool: Pick<Pool<Workers["unbundle"]>, "run">;
   unbundleFilter: Filter;
@@ -132,6 +132,7 @@ function jobOf(job: BundleJob, parts: UnbundleParts, path: string, start: number
     indexFilter: canonical(parts.indexFilter),
     unbundleFilter: canonical(parts.unbundleFilter),
     bypassFilter: job.bypassFilter,
+    filterSecret: parts.reader.filterSecret,
   };
 }
 

@@ -3,15 +3,17 @@
  * is cut.
  * @module
  */
-import { deserialize } from "bun:jsc";
 import { afterAll, describe, expect, test } from "bun:test";
 import { writeBundle, writeBundleHeader } from "../../src/arweave/bundle.ts";
 import { checkItem } from "../../src/arweave/data-item.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
+import { createFilterKeys } from "../../src/store/index/filter-key.ts";
 import type { ItemRow } from "../../src/store/index/index-types.ts";
+import { readBatch } from "../../src/store/index/row-batch.ts";
 import { type UnbundleJob, type UnbundleResult, unbundle } from "../../workers/unbundle.ts";
+import { itemsOfBatch } from "../support/batch-items.ts";
 import { makeItem, makeItems, makeNested, noise, openFolder, seedOf, signers, spoil } from "./samples.ts";
 
 const folder = openFolder();
@@ -20,6 +22,8 @@ afterAll(folder.remove);
 const always = '{"always":true}';
 const never = '{"never":true}';
 const rootId = idFromBytes(seedOf(100));
+const filterSecret = seedOf(101);
+const keys = createFilterKeys(filterSecret);
 
 type Batch = Extract<UnbundleResult, { kind: "batch" }>;
 
@@ -39,6 +43,7 @@ function jobOf(bytes: Uint8Array, changes: Partial<UnbundleJob> = {}): UnbundleJ
     indexFilter: always,
     unbundleFilter: always,
     bypassFilter: false,
+    filterSecret,
     ...changes,
   };
 }
@@ -49,8 +54,7 @@ function batchOf(response: UnbundleResult): Batch {
 }
 
 function rowsOf(response: UnbundleResult): readonly ItemRow[] {
-  const rows: readonly ItemRow[] = deserialize(batchOf(response).rows);
-  return rows;
+  return itemsOfBatch(readBatch(batchOf(response).rows, keys));
 }
 
 /** What the index must say of items that are back to back from a byte on. */

@@ -12,6 +12,7 @@ import { blockHashBytes, type Id, idBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
 import type { JournalBlock } from "./change-record.ts";
+import type { FilterKeys } from "./filter-key.ts";
 import { cutData, packText } from "./header-texts.ts";
 import type { Counts } from "./index-counters.ts";
 import type { BlockChecks, BlockRow, PendingRow, TransactionRow, WeaveLayout } from "./index-types.ts";
@@ -27,6 +28,7 @@ import {
   placeLow,
   transactionsPerBlockMax,
 } from "./place.ts";
+import { encodeRows } from "./row-batch.ts";
 import { type RowTable, removeInSteps } from "./row-table.ts";
 import { storedPending, storedText, storedTransaction } from "./stored-row.ts";
 
@@ -60,16 +62,16 @@ const addBlockSql = `INSERT INTO blocks (height, hash, previous, timestamp, tx_c
    unchecked = CASE WHEN followed > excluded.followed THEN unchecked ELSE excluded.unchecked END`;
 
 /** Dependencies, all of one database. */
-type ChainParts = Readonly<{ db: Database; rows: RowTable; counts: Counts; journal: Journal }>;
+type ChainParts = Readonly<{ db: Database; keys: FilterKeys; rows: RowTable; counts: Counts; journal: Journal }>;
 
-export function createChainTables({ db, rows, counts, journal }: ChainParts): ChainTables {
+export function createChainTables({ db, keys, rows, counts, journal }: ChainParts): ChainTables {
   const addBlock = prepare(db, addBlockSql);
   const addText = prepare(db, "INSERT OR IGNORE INTO block_texts VALUES (?, ?)");
   const known = prepareQuery<KnownBlock>(
     db,
     "SELECT hash, followed, stored_count AS stored FROM blocks WHERE height = ?",
   );
-  const stored = prepare(db, "UPDATE blocks SET stored_count = stored_count + ? WHERE height = ?");
+  const addStored = prepare(db, "UPDATE blocks SET stored_count = stored_count + ? WHERE height = ?");
   const addMissing = prepare(db, "INSERT OR IGNORE INTO missing VALUES (?, ?, 0, ?)");
   const dropMissing = prepare(db, "DELETE FROM missing WHERE n = ? AND id = ?");
   const postpone = prepare(db, "UPDATE missing SET attempts = attempts + 1, due_at = ? WHERE n = ?");
@@ -101,12 +103,10 @@ export function createChainTables({ db, rows, counts, journal }: ChainParts): Ch
       counts.add("transactions", before?.stored ?? 0);
     },
     addTransactions: (height, transactions, ingested) => {
-      rows.add(
-        transactions.map((row) => storedTransaction(height, row)),
-        ingested,
-      );
+      const stored = transactions.map((row) => storedTransaction(height, row));
+      rows.add(encodeRows(stored, keys), ingested);
       const added = transactions.filter((row) => addParts({ height, txIndex: row.txIndex, offset: -1 }, row));
-      stored.run(added.length, height);
+      addStored.run(added.length, height);
       if (known.get(height)?.followed === 1) counts.add("transactions", added.length);
     },
     addPendingTransaction: (place, row) => {
@@ -201,9 +201,9 @@ export type Pending = Readonly<{
 }>;
 
 /** Dependencies, all of one database. */
-type PendingParts = Readonly<{ db: Database; rows: RowTable; chain: ChainTables; counts: Counts }>;
+type PendingParts = Readonly<{ db: Database; keys: FilterKeys; rows: RowTable; chain: ChainTables; counts: Counts }>;
 
-export function createPending({ db, rows, chain, counts }: PendingParts): Pending {
+export function createPending({ db, keys, rows, chain, counts }: PendingParts): Pending {
   const firstPending = packHeight(pendingHeight);
   const takeNumbers = createNumbering(db);
   const dropParts = ["transactions", "transaction_texts", "pending_signatures"].map((table) =>
@@ -236,7 +236,7 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
 
   const removeOne = (id: Id): number => {
     const bytes = idBytes(id);
-    const canonical = rows.find([{ id: bytes }]).get(id);
+    const canonical = rows.find([bytes]).get(id);
     for (const place of duplicatesOf.all(bytes, firstPending)) dropPartsAt(place);
     const apart = dropDuplicates.run(bytes, firstPending).changes;
     counts.add("duplicates", -apart);
@@ -247,7 +247,7 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
 
   return {
     add: (pending, ingested) => {
-      const existing = rows.find(pending.map(({ id }) => ({ id: idBytes(id) })));
+      const existing = rows.find(pending.map(({ id }) => idBytes(id)));
       const fresh = [...new Map(pending.map((row) => [row.id, row])).values()].filter((row) => {
         const place = existing.get(row.id);
         // A verified row replaces an announced one, because it does not expire as early.
@@ -257,10 +257,8 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
       });
       const numbers = takeNumbers(fresh.length);
       const placed = fresh.map((row, at) => ({ place: pendingPlace(numbers[at] ?? 0), row }));
-      rows.add(
-        placed.map(({ place, row }) => storedPending(place, row)),
-        ingested,
-      );
+      const stored = placed.map(({ place, row }) => storedPending(place, row));
+      rows.add(encodeRows(stored, keys), ingested);
       for (const { place, row } of placed) {
         if (row.transaction !== undefined) chain.addPendingTransaction(place, row.transaction);
         if (row.signature !== undefined) addSignature.run(placeHigh(place), placeLow(place), row.signature);

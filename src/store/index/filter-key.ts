@@ -44,11 +44,11 @@ export function createFilterSecret(): Uint8Array {
   return randomBytes(filterSecretBytes);
 }
 
-/** The key functions of an index that a reader has opened. @throws Error when no writer has opened it yet. */
-export function filterKeysOf(db: Database, path: string): FilterKeys {
+/** The secret of an index that a reader has opened. @throws Error when no writer has opened it yet. */
+export function filterSecretOf(db: Database, path: string): Uint8Array {
   const found = prepareQuery<{ value: Uint8Array }>(db, "SELECT value FROM meta WHERE name = 'filter_secret'").get();
   if (found === undefined) throw new Error(`the index ${path} is not initialized: the writer has never opened it`);
-  return createFilterKeys(found.value);
+  return found.value;
 }
 
 /**

@@ -18,6 +18,8 @@ export type IdPlaces = Readonly<{
   find: (id: Uint8Array) => PlaceHalves | undefined;
   /** As `find`, for many ids; by the id's text. */
   findMany: (ids: readonly Uint8Array[]) => Map<string, PlaceHalves>;
+  /** As `findMany`, for ids in the order of their keys. */
+  findSorted: (keys: readonly number[], idAt: (index: number) => Uint8Array) => Map<string, PlaceHalves>;
 }>;
 
 /** Ids looked up in one statement. */
@@ -37,25 +39,31 @@ export function createIdPlaces(db: Database, keys: Pick<FilterKeys, "id">, parts
   const isAt = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM items WHERE n = (? << 31) | ? AND id = ?");
 
   const isOf = (id: Uint8Array, { high, low }: PlaceHalves): boolean => isAt.get(high, low, id) !== undefined;
+  // Sorted by key, so that consecutive look-ups read the same page of postings, or the next block of a filter.
+  const findSorted: IdPlaces["findSorted"] = (sought, idAt) => {
+    const places = new Map<string, PlaceHalves>();
+    for (let start = 0; start < sought.length; start += idsPerLookup) {
+      for (const { id, high, low } of manyRecent.all(`[${sought.slice(start, start + idsPerLookup).join(",")}]`))
+        places.set(encodeBase64url(id), { high, low });
+    }
+    for (const { index, place } of parts.placesOfIds(sought)) {
+      const id = idAt(index);
+      if (isOf(id, place)) places.set(encodeBase64url(id), place);
+    }
+    return places;
+  };
   return {
     find: (id) => {
       const key = keys.id(id);
       return recent.get(key, id) ?? parts.placesOfIds([key]).find(({ place }) => isOf(id, place))?.place;
     },
     findMany: (ids) => {
-      const places = new Map<string, PlaceHalves>();
-      // Sorted by key, so that consecutive look-ups read the same page of postings, or the next block of a filter.
       const sought = ids.map((id) => ({ id, key: keys.id(id) })).sort((a, b) => a.key - b.key);
-      for (let start = 0; start < sought.length; start += idsPerLookup) {
-        const some = sought.slice(start, start + idsPerLookup).map(({ key }) => key);
-        for (const { id, high, low } of manyRecent.all(`[${some.join(",")}]`))
-          places.set(encodeBase64url(id), { high, low });
-      }
-      for (const { index, place } of parts.placesOfIds(sought.map(({ key }) => key))) {
-        const id = sought[index]?.id;
-        if (id !== undefined && isOf(id, place)) places.set(encodeBase64url(id), place);
-      }
-      return places;
+      return findSorted(
+        sought.map(({ key }) => key),
+        (index) => sought[index]?.id ?? new Uint8Array(0),
+      );
     },
+    findSorted,
   };
 }

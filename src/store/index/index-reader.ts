@@ -18,7 +18,7 @@ import {
 } from "../sqlite.ts";
 import { createBundlePassReads } from "./bundle-passes.ts";
 import { createChainReads, createItemsWithin, createLocations } from "./chain-reads.ts";
-import { filterKeysOf } from "./filter-key.ts";
+import { createFilterKeys, filterSecretOf } from "./filter-key.ts";
 import { createIdPlaces } from "./id-places.ts";
 import { type CounterName, createCountsReader } from "./index-counters.ts";
 import {
@@ -58,7 +58,8 @@ const integrityFaultsMax = 20;
  */
 export function openIndexReader(path: string, options: IndexReaderOptions = {}): IndexReader {
   const db = openForReading(path, options.cacheBytes ?? cacheBytesDefault);
-  const keys = filterKeysOf(db, path);
+  const filterSecret = filterSecretOf(db, path);
+  const keys = createFilterKeys(filterSecret);
   const chain = createChainReads(db);
   const parts = createPartReads(db);
   const ids = createIdPlaces(db, keys, parts);
@@ -73,6 +74,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
   const { bundleRowAt, ...bundleReads } = createBundleReads(db);
 
   return {
+    filterSecret,
     tip: chain.tip,
     block: chain.block,
     blockText: chain.blockText,

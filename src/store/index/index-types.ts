@@ -467,6 +467,8 @@ export type BundlePass = Readonly<{
 
 /** The reader. All calls are synchronous. */
 export type IndexReader = Readonly<{
+  /** The secret of the index's filter keys (filter-key.ts), for threads that encode rows. */
+  filterSecret: Uint8Array;
   /** Undefined before the first followed block. */
   tip: () => Tip | undefined;
   /** By height or hash. */

@@ -30,7 +30,7 @@ import {
 } from "./bundle-passes.ts";
 import { type BundleRequestOutcome, type Bundles, createBundles } from "./bundle-table.ts";
 import { type ChainTables, createChainTables, createPending, type Pending } from "./chain-tables.ts";
-import { createFilterKeys, createFilterSecret } from "./filter-key.ts";
+import { createFilterKeys, createFilterSecret, type FilterKeys } from "./filter-key.ts";
 import { createCounts } from "./index-counters.ts";
 import { indexMigrations } from "./index-schema.ts";
 import type {
@@ -53,8 +53,9 @@ import { filterFolderOf, removeOtherFilters } from "./part-filter.ts";
 import { type PartMerges, type PartSizes, partSizesDefault } from "./parts.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
 import { createOwners, createRowTable, type RowsAdded, type RowTable, removeInSteps } from "./row-table.ts";
+import { encodeItems, encodeRows, readBatch } from "./row-batch.ts";
 import { createStoredPartitions, type StoredPartition, type StoredPartitions } from "./stored-partitions.ts";
-import { storedImport, storedItem } from "./stored-row.ts";
+import { storedImport } from "./stored-row.ts";
 
 /** Outcome of a batch of items. */
 type ItemsAdded = RowsAdded &
@@ -76,7 +77,7 @@ export type BlockRef = Readonly<{ height: number; hash: BlockHash }>;
 /** A batch of verified items of one bundle, and the bundle's progress after it. */
 type ItemBatch = Readonly<{
   bundle: BundleRef;
-  /** In any order; may be an `ItemRow[]` that was serialized with `bun:jsc`. */
+  /** In any order, or as `encodeItems` and `serializeBatch` of another thread returned them. */
   rows: readonly ItemRow[] | SerializedRows;
   /** The first entry of the bundle after this batch. */
   nextEntry: number;
@@ -214,16 +215,16 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
   const keys = inTransaction(db, () => createFilterKeys(secretOf(db)));
   const journal = createJournal(db, clock, options.journalSizes);
   const rows = createRowTable({ db, keys, owners, counts, journal, partSizes });
-  const chain = createChainTables({ db, rows, counts, journal });
+  const chain = createChainTables({ db, keys, rows, counts, journal });
   const bundles = createBundles(db, counts, clock);
   const partitions = createStoredPartitions(db, counts);
-  const pending = createPending({ db, rows, chain, counts });
+  const pending = createPending({ db, keys, rows, chain, counts });
   step(bundles.resume);
 
   const passes = createBundlePasses(db, counts, clock);
   const names = prepareQuery<{ filter: string }>(db, "SELECT filter FROM parts WHERE filter IS NOT NULL");
   removeOtherFilters(filterFolderOf(path), new Set(names.all().map(({ filter }) => filter)));
-  const parts: Parts = { db, step, rows, chain, bundles, passes, pending, partitions, journal, clock };
+  const parts: Parts = { db, keys, step, rows, chain, bundles, passes, pending, partitions, journal, clock };
 
   return {
     ...chainSteps(parts),
@@ -269,6 +270,7 @@ function mergeSteps(
 
 type Parts = Readonly<{
   db: Database;
+  keys: FilterKeys;
   step: <Result>(work: () => Result) => Result;
   rows: RowTable;
   chain: ChainTables;
@@ -281,21 +283,21 @@ type Parts = Readonly<{
 }>;
 
 /** Adds imported items in the writer's transaction; none at the place of another item. */
-function createImportedItems({ db, rows, clock }: Parts): (items: readonly ImportedItemRow[]) => ItemsImported {
+function createImportedItems({ db, keys, rows, clock }: Parts): (items: readonly ImportedItemRow[]) => ItemsImported {
   const present = prepareQuery<{ id: Uint8Array }>(
     db,
     `SELECT id FROM items WHERE n = (?1 << 31) | ?2 UNION ALL SELECT id FROM duplicates WHERE n = (?1 << 31) | ?2`,
   );
   return (items) => {
     const taken = new Map<string, Id>();
-    const free = items.map(storedImport).filter(({ high, low, idText }) => {
+    const free = items.map(storedImport).filter(({ high, low, id }) => {
       const place = `${high} ${low}`;
       const known = present.get(high, low)?.id;
-      const occupant = known === undefined ? (taken.get(place) ?? idText) : idFromBytes(known);
+      const occupant = known === undefined ? (taken.get(place) ?? id) : idFromBytes(known);
       taken.set(place, occupant);
-      return occupant === idText;
+      return occupant === id;
     });
-    const outcome = rows.add(free, unixSeconds(clock));
+    const outcome = rows.add(encodeRows(free, keys), unixSeconds(clock));
     rows.seal();
     return { ...outcome, occupied: items.length - free.length };
   };
@@ -421,15 +423,15 @@ type BundleSteps = Pick<
   | "stepBundlePass"
 >;
 
-function bundleSteps({ db, step, rows, bundles, passes, clock }: Parts): BundleSteps {
+function bundleSteps({ db, keys, step, rows, bundles, passes, clock }: Parts): BundleSteps {
   return {
     addItems: (batch) =>
       step(() => {
         if (!bundles.has(batch.bundle)) return { added: 0, duplicated: 0, repeated: 0, gone: true };
-        const items = isSerialized(batch.rows) ? readItems(batch.rows) : batch.rows;
-        const outcome = rows.add(items.map(storedItem), unixSeconds(clock));
+        const items = isSerialized(batch.rows) ? readBatch(batch.rows, keys) : encodeItems(batch.rows, keys);
+        const outcome = rows.add(items, unixSeconds(clock));
         const { bundle, nextEntry, invalid = [], invalidCount = invalid.length } = batch;
-        bundles.advance(bundle, { nextEntry, matched: items.length, invalid, invalidCount });
+        bundles.advance(bundle, { nextEntry, matched: items.count, invalid, invalidCount });
         bundles.queue(batch.bundles);
         rows.seal();
         return { ...outcome, gone: false };
@@ -477,12 +479,6 @@ function secretOf(db: Database): Uint8Array {
 
 function isSerialized(rows: object): rows is SerializedRows {
   return rows instanceof ArrayBuffer || rows instanceof SharedArrayBuffer;
-}
-
-function readItems(serialized: SerializedRows): readonly ItemRow[] {
-  const rows: unknown = deserialize(serialized);
-  assert(Array.isArray(rows), "a batch of items is a list");
-  return rows;
 }
 
 function readBlockRows(serialized: SerializedRows): BlockRows {

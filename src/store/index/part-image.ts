@@ -78,25 +78,38 @@ export function alignedWords(body: Uint8Array): Uint32Array {
 /** A row for a new part, with its filter keys. */
 export type NewPartRow = Readonly<{ high: number; low: number; keys: readonly number[] }>;
 
-/** Converts rows in place order into places and sorted entries. */
-export function gatherPart(rows: readonly NewPartRow[]): PartRows {
-  assert(rows.length <= partRowsMax, "a part is bounded");
-  const places = {
+/** Rows for a new part in columns, in place order; `keyEnds`: the end of each row's keys. */
+export type NewPartRows = Readonly<{ high: Uint32Array; low: Uint32Array; keys: Float64Array; keyEnds: Uint32Array }>;
+
+/** Converts rows to columns. @param rows - In place order. */
+export function columnsOf(rows: readonly NewPartRow[]): NewPartRows {
+  let end = 0;
+  const keyEnds = Uint32Array.from(rows, ({ keys }) => {
+    end += keys.length;
+    return end;
+  });
+  return {
     high: Uint32Array.from(rows, ({ high }) => high),
     low: Uint32Array.from(rows, ({ low }) => low),
+    keys: Float64Array.from(rows.flatMap(({ keys }) => keys)),
+    keyEnds,
   };
-  const entries = new BigUint64Array(rows.reduce((sum, { keys }) => sum + keys.length, 0));
+}
+
+/** Converts rows into places and sorted entries. */
+export function gatherPart({ high, low, keys, keyEnds }: NewPartRows): PartRows {
+  assert(high.length <= partRowsMax, "a part is bounded");
+  const entries = new BigUint64Array(keys.length);
   const words = new Uint32Array(entries.buffer);
   let at = 0;
-  rows.forEach(({ keys }, ordinal) => {
-    for (const key of keys) {
-      const partKey = partKeyOf(key);
+  for (let ordinal = 0; ordinal < keyEnds.length; ordinal += 1) {
+    for (const end = (keyEnds[ordinal] ?? 0) * 2; at < end; at += 2) {
+      const partKey = partKeyOf(keys[at / 2] ?? 0);
       words[at] = (partKey % 256) * 2 ** 24 + ordinal;
       words[at + 1] = Math.floor(partKey / 256);
-      at += 2;
     }
-  });
-  return { places, entries: withoutRepeats(entries.sort()) };
+  }
+  return { places: { high, low }, entries: withoutRepeats(entries.sort()) };
 }
 
 /** Serializes a part. */

@@ -5,7 +5,7 @@
  * @module
  */
 import { closeDatabase, openForReading } from "../sqlite.ts";
-import { filterKeysOf } from "./filter-key.ts";
+import { createFilterKeys, filterSecretOf } from "./filter-key.ts";
 import type { IndexWriter } from "./index-writer.ts";
 import { filterFolderOf, openFilterFile, writeFilterFile } from "./part-filter.ts";
 import { createMerges, type MergedBodies, type MergedPart, type PartMerge } from "./part-merge.ts";
@@ -37,7 +37,7 @@ const cacheBytes = 2 * 2 ** 20;
 /** Opens an index for merges. @throws Error as `openIndexReader` does. */
 export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsDefault): PartMerger {
   const db = openForReading(path, cacheBytes);
-  const steps = createMerges(db, filterKeysOf(db, path));
+  const steps = createMerges(db, createFilterKeys(filterSecretOf(db, path)));
   const parts = createPartReads(db);
   const filterOf = createFilterBuilder(db);
   const folder = filterFolderOf(path);

@@ -17,7 +17,7 @@ import {
   gatherPart,
   imageOfPart,
   mergeParts,
-  type NewPartRow,
+  type NewPartRows,
   ordinalsPerChunk,
   type PartRows,
   type PlaceList,
@@ -76,8 +76,7 @@ export type PartMerges = Readonly<{
 /** The parts of one database. Calls run inside the writer's transaction. */
 export type Parts = PartMerges &
   Readonly<{
-    /** @param rows - In place order. */
-    add: (rows: readonly NewPartRow[]) => void;
+    add: (rows: NewPartRows) => void;
   }>;
 
 export function createParts(db: Database, sizes: PartSizes): Parts {
@@ -100,7 +99,7 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
 
   return {
     add: (rows) => {
-      if (rows.length === 0) return;
+      if (rows.high.length === 0) return;
       store.complete(gatherPart(rows));
       for (let sources = due.inline(); sources !== undefined; sources = due.inline()) {
         store.complete(mergeParts(sources.map(load)));

@@ -14,9 +14,10 @@ import type { Database } from "bun:sqlite";
 import { prepare, prepareQuery } from "../sqlite.ts";
 import { type FilterKeys, filterKeyBits } from "./filter-key.ts";
 import { stableDepth } from "./index-types.ts";
-import type { NewPartRow } from "./part-image.ts";
+import { columnsOf } from "./part-image.ts";
 import { createParts, type PartMerges, type PartSizes } from "./parts.ts";
 import { packHeight, transactionsPerBlockMax } from "./place.ts";
+import { hasTransactions, keysOfBatchRow, type RowBatch, rowOf } from "./row-batch.ts";
 import { filterKeysOfRow, type KeyedRow } from "./stored-row.ts";
 
 /** A row at its place, as upper 32 and lower 31 bits. */
@@ -26,6 +27,8 @@ export type FindableRow = KeyedRow & Readonly<{ high: number; low: number }>;
 export type FindableRows = Readonly<{
   /** @param rows - In place order, at places that have no row yet. */
   add: (rows: readonly FindableRow[]) => void;
+  /** Adds rows of a batch. @param fresh - Their numbers, in order. */
+  addBatch: (batch: RowBatch, fresh: readonly number[]) => void;
   remove: (rows: readonly FindableRow[]) => void;
   /** Seals stable rows of the B-tree when there are many. @returns Whether it did. */
   seal: () => boolean;
@@ -57,38 +60,50 @@ export function createFindableRows(
   /** Rows added to the B-tree since stable rows were last counted; a new writer counts at once. */
   let unsealedSince = Number.POSITIVE_INFINITY;
 
-  const keysOf = (row: FindableRow): number[] => [keys.id(row.id), ...filterKeysOfRow(keys, row)];
-  const recentOf = (row: FindableRow): PostingRow => ({ high: row.high, low: row.low, keys: keysOf(row) });
-  const sealedOf = (row: FindableRow): NewPartRow => ({
+  const keyed = (row: FindableRow): KeyedPlace => ({
     high: row.high,
     low: row.low,
-    keys: row.sig < 0 ? [...keysOf(row), keys.transaction()] : keysOf(row),
+    keys: [keys.id(row.id), ...filterKeysOfRow(keys, row)],
+    isTransaction: row.sig < 0,
   });
+  const keyedOfBatch = (batch: RowBatch, index: number): KeyedPlace => {
+    const { high, low, sig } = rowOf(batch, index);
+    return { high, low, keys: keysOfBatchRow(batch, index), isTransaction: sig < 0 };
+  };
+  const sealed = (row: KeyedPlace): KeyedPlace =>
+    row.isTransaction ? { ...row, keys: [...row.keys, keys.transaction()] } : row;
+  const becomesPart = (count: number, lastHigh: number): boolean =>
+    count >= sizes.rowsMin && lastHigh < border() * transactionsPerBlockMax;
+  const add = (rows: readonly KeyedPlace[]): void => {
+    if (becomesPart(rows.length, rows.at(-1)?.high ?? 0)) {
+      parts.add(columnsOf(rows.map(sealed)));
+      return;
+    }
+    postings.add(rows);
+    for (const { high, low } of rows) noteUnsealed.run(high, low);
+    unsealedSince += rows.length;
+  };
 
   return {
-    add: (rows) => {
-      const last = rows.at(-1);
-      const isStable = last !== undefined && last.high < border() * transactionsPerBlockMax;
-      if (isStable && rows.length >= sizes.rowsMin) {
-        parts.add(rows.map(sealedOf));
-        return;
-      }
-      postings.add(rows.map(recentOf));
-      for (const { high, low } of rows) noteUnsealed.run(high, low);
-      unsealedSince += rows.length;
+    add: (rows) => add(rows.map(keyed)),
+    addBatch: (batch, fresh) => {
+      // All rows of a batch of items become a part as they are.
+      const isWhole = fresh.length === batch.count && !hasTransactions(batch);
+      if (isWhole && becomesPart(batch.count, batch.high[batch.count - 1] ?? 0)) parts.add(batch);
+      else add(fresh.map((index) => keyedOfBatch(batch, index)));
     },
     remove: (rows) => {
       const unsealed = rows.filter(({ high, low }) => dropUnsealed.run(high, low).changes > 0);
-      postings.remove(unsealed.map(recentOf));
+      postings.remove(unsealed.map(keyed));
     },
     seal: () => {
       if (unsealedSince * 4 < sizes.sealRows) return false;
       unsealedSince = 0;
       const below = packHeight(border());
       if ((stableRows.get(below, sizes.sealRows)?.count ?? 0) < sizes.sealRows) return false;
-      const rows = readRows(below, sizes.sealRows);
-      parts.add(rows.map(sealedOf));
-      postings.remove(rows.map(recentOf));
+      const rows = readRows(below, sizes.sealRows).map(keyed);
+      parts.add(columnsOf(rows.map(sealed)));
+      postings.remove(rows);
       for (const { high, low } of rows) dropUnsealed.run(high, low);
       unsealedSince = Number.POSITIVE_INFINITY;
       return true;
@@ -140,6 +155,9 @@ function createBorder(db: Database): () => number {
 
 /** The place of a row, in halves, and its keys. */
 type PostingRow = Readonly<{ high: number; low: number; keys: readonly number[] }>;
+
+/** Transactions have one more key in a part. */
+type KeyedPlace = PostingRow & Readonly<{ isTransaction: boolean }>;
 
 /** The B-tree. Both calls are idempotent. */
 export type Postings = Readonly<{

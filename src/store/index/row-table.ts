@@ -12,8 +12,9 @@
  * @module
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { type Address, idBytes } from "../../arweave/id.ts";
+import type { Address } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
 import { prepare, prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import { createIdPlaces, type IdPlaces } from "./id-places.ts";
@@ -25,8 +26,9 @@ import { createPartReads } from "./part-reads.ts";
 import type { PartMerges, PartSizes } from "./parts.ts";
 import { compareHalves, type PlaceHalves, pendingHeight, transactionsPerBlockMax } from "./place.ts";
 import { createFindableRows, type FindableRow, type FindableRows } from "./postings.ts";
-import { rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
-import { contentTags, decodeTagBlob, encodeTagBlob, writeContentTags } from "./tag-blob.ts";
+import { type BatchOwner, type BatchRow, idKeyOf, type RowBatch, rowOf } from "./row-batch.ts";
+import { rowColumns } from "./stored-row.ts";
+import { contentTags, decodeTagBlob, writeContentTags } from "./tag-blob.ts";
 
 /** Outcome of an addition. */
 export type RowsAdded = Readonly<{
@@ -46,9 +48,9 @@ export type RowTable = Readonly<{
    *
    * @param ingested - Unix seconds.
    */
-  add: (rows: readonly StoredRow[], ingested: number) => RowsAdded;
-  /** The canonical places of the ids that have a row, by the id's text. */
-  find: (rows: readonly Pick<StoredRow, "id">[]) => ReadonlyMap<string, PlaceHalves>;
+  add: (batch: RowBatch, ingested: number) => RowsAdded;
+  /** The canonical places of the ids that have a row, by the id's text. @param ids - 32 bytes each. */
+  find: (ids: readonly Uint8Array[]) => ReadonlyMap<string, PlaceHalves>;
   /**
    * Removes rows and duplicates that meet a condition; other places of the ids become canonical.
    *
@@ -106,61 +108,114 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
     unsealed.all(below, limit).map(findableRow),
   );
   const partReads = createPartReads(db);
-  const places = createCanonicalPlaces({ db, ids: createIdPlaces(db, keys, partReads), findable, journal });
+  const ids = createIdPlaces(db, keys, partReads);
+  const places = createCanonicalPlaces({ db, findable, journal });
   const beginTally = createTallies(db, counts);
   const values = `(${rowColumns}) VALUES ((? << 31) | ?, ${"?, ".repeat(12)}?)`;
   const insert = prepare(db, `INSERT INTO items ${values}`);
   const insertDuplicate = prepare(db, `INSERT OR IGNORE INTO duplicates ${values}`);
   const pruned = createPrunedItems(db, counts);
 
-  const write = (statement: typeof insert, row: StoredRow, tags: Uint8Array, ingested: number): number => {
-    const owner = owners.numberOf(row.ownerAddress, row.ownerKey);
-    return statement.run(...rowValues(row, owner, tags, ingested)).changes;
-  };
   const addOne = (
-    row: StoredRow,
+    row: BatchRow,
     existing: PlaceHalves | undefined,
-    ingested: number,
-    tally: RowTally,
+    { write, ingested, tally }: Addition,
   ): "added" | "duplicated" | "repeated" => {
     const order = existing === undefined ? 1 : compareHalves(existing, row);
     if (order === 0 && (row.trusted === 1 || !places.dropUnverified(row, tally))) return "repeated";
-    const tags = encodeTagBlob(row.tags);
     if (order < 0) {
-      tally.duplicates(write(insertDuplicate, row, tags, ingested));
+      tally.duplicates(write(insertDuplicate, row));
       return "duplicated";
     }
     if (existing !== undefined && order > 0) places.demote(existing, tally);
-    write(insert, row, tags, ingested);
-    journal.came({ ...row, address: row.owner, tags });
-    tally.row({ ...row, ingested }, 1);
+    write(insert, row);
+    journal.came(row);
+    tally.row(row, ingested, 1);
     return "added";
   };
+  const writing = (batch: RowBatch, ingested: number) => {
+    const numberOf = ownersOf(batch.owners, owners);
+    return (statement: typeof insert, row: BatchRow): number =>
+      statement.run(
+        row.high,
+        row.low,
+        row.fine,
+        row.id,
+        numberOf(row.owner),
+        row.target,
+        row.anchor,
+        row.head,
+        row.size,
+        row.sig,
+        row.parent,
+        row.tags,
+        row.digest,
+        ingested,
+        row.trusted,
+      ).changes;
+  };
   return {
-    add: (rows, ingested) => {
-      const ordered = rows.toSorted(compareHalves);
-      const existing = places.find(ordered);
+    add: (batch, ingested) => {
+      const existing = placesOfBatch(batch, ids);
       const tally = beginTally();
-      const fresh: StoredRow[] = [];
+      const addition = { write: writing(batch, ingested), ingested, tally };
+      const fresh: number[] = [];
       let duplicated = 0;
-      for (const row of ordered) {
-        const outcome = addOne(row, existing.get(row.idText), ingested, tally);
+      for (let index = 0; index < batch.count; index += 1) {
+        const row = rowOf(batch, index);
+        const id = existing.size === 0 ? "" : encodeBase64url(row.id);
+        const outcome = addOne(row, existing.get(id), addition);
         if (outcome === "duplicated") duplicated += 1;
         if (outcome !== "added") continue;
-        existing.set(row.idText, row);
-        fresh.push(row);
+        if (existing.has(id)) existing.set(id, row);
+        fresh.push(index);
       }
-      pruned.replaced(ordered);
-      findable.add(fresh);
+      pruned.replaced(batch);
+      findable.addBatch(batch, fresh);
       tally.flush();
-      return { added: fresh.length, duplicated, repeated: rows.length - fresh.length - duplicated };
+      return { added: fresh.length, duplicated, repeated: batch.count - fresh.length - duplicated };
     },
-    find: places.find,
+    find: ids.findMany,
     ...createRemovals({ db, places, findable, pruned, journal, beginTally }),
     seal: findable.seal,
     merges: findable.merges,
     sweep: findable.sweep,
     discard: partReads.discard,
+  };
+}
+
+/** How the rows of one batch are written. */
+type Addition = Readonly<{
+  /** Returns the number of changed rows. */
+  write: (statement: ReturnType<typeof prepare>, row: BatchRow) => number;
+  ingested: number;
+  tally: RowTally;
+}>;
+
+/** The places of a batch's ids that have a row, and undefined for ids that only occur twice in it; by the id's text. */
+function placesOfBatch(batch: RowBatch, ids: IdPlaces): Map<string, PlaceHalves | undefined> {
+  const order = Array.from(batch.idOrder);
+  const sought = order.map((index) => idKeyOf(batch, index));
+  const idAt = (index: number): Uint8Array => rowOf(batch, order[index] ?? 0).id;
+  const places = new Map<string, PlaceHalves | undefined>(ids.findSorted(sought, idAt));
+  for (let index = 1; index < sought.length; index += 1) {
+    if (sought[index] !== sought[index - 1]) continue;
+    for (const id of [idAt(index - 1), idAt(index)].map(encodeBase64url)) places.set(id, places.get(id));
+  }
+  return places;
+}
+
+/** The numbers of a batch's owners, each found when it is first needed. */
+function ownersOf(all: readonly BatchOwner[], owners: Owners): (owner: number) => number {
+  const numbers: (number | undefined)[] = [];
+  return (owner) => {
+    const known = numbers[owner];
+    if (known !== undefined) return known;
+    const given = all[owner];
+    assert(given !== undefined, "a row of a batch has one of the batch's owners");
+    const number = owners.numberOf(given);
+    numbers[owner] = number;
+    return number;
   };
 }
 
@@ -191,7 +246,7 @@ function createRemovals({
     findable.remove(gone.map(findableRow));
     for (const row of gone) {
       drop.run(row.high, row.low);
-      tally.row(row, -1);
+      tally.row(row, row.ingested, -1);
     }
     for (const row of gone) places.promote(row.id, tally);
     tally.flush();
@@ -249,13 +304,10 @@ function createDuplicateRemoval(db: Database): (condition: string) => Query<Remo
     );
 }
 
-/** The counted columns of a row. `high`: upper half of its place; `ingested`: Unix seconds. */
-type CountedRow = Readonly<{ high: number; sig: number; parent: number | null; ingested: number }>;
-
 /** Counts the changes of one call. */
 type RowTally = Readonly<{
-  /** A canonical row was added (1) or removed (−1). */
-  row: (row: CountedRow, change: 1 | -1) => void;
+  /** A canonical row was added (1) or removed (−1). @param ingested - Unix seconds. */
+  row: (row: Pick<TableRow, "high" | "sig" | "parent">, ingested: number, change: 1 | -1) => void;
   duplicates: (change: number) => void;
   /** Passes the changes to the counters. Must be called once, after the rows are written. */
   flush: () => void;
@@ -271,23 +323,30 @@ function createTallies(db: Database, counts: Counts): () => RowTally {
   );
   return () => {
     const byHeight = new Map<number, BlockItems>();
+    let items = 0;
+    let nested = 0;
     let duplicates = 0;
     return {
-      row: (row, by) => {
-        const height = Math.floor(row.high / transactionsPerBlockMax);
-        const isItem = row.sig > 0;
+      row: ({ high, sig, parent }, ingested, by) => {
+        const height = Math.floor(high / transactionsPerBlockMax);
+        const isItem = sig > 0;
         if (height === pendingHeight) counts.add(isItem ? "pendingItems" : "pendingTransactions", by);
         else if (isItem) {
-          counts.add("items", by);
-          counts.add("nestedItems", row.parent === null ? 0 : by);
-          byHeight.set(height, changedItems(byHeight.get(height), row, by));
+          items += by;
+          if (parent !== null) nested += by;
+          const block = byHeight.get(height) ?? { items: 0, latest: 0 };
+          block.items += by;
+          if (by > 0) block.latest = Math.max(block.latest, ingested);
+          byHeight.set(height, block);
         }
       },
       duplicates: (by) => {
         duplicates += by;
       },
       flush: () => {
-        for (const [height, { items, latest }] of byHeight) change.run(items, latest, height);
+        for (const [height, block] of byHeight) change.run(block.items, block.latest, height);
+        counts.add("items", items);
+        counts.add("nestedItems", nested);
         counts.add("duplicates", duplicates);
       },
     };
@@ -295,12 +354,7 @@ function createTallies(db: Database, counts: Counts): () => RowTally {
 }
 
 /** Change of a block's item count, and the newest time among the added items. */
-type BlockItems = Readonly<{ items: number; latest: number }>;
-
-function changedItems(before: BlockItems | undefined, row: CountedRow, by: 1 | -1): BlockItems {
-  const { items, latest } = before ?? { items: 0, latest: 0 };
-  return { items: items + by, latest: by > 0 ? Math.max(latest, row.ingested) : latest };
-}
+type BlockItems = { items: number; latest: number };
 
 /** The columns of a stored row that keys and counters need. */
 export type TableRow = PlaceHalves &
@@ -318,8 +372,6 @@ export type TableRow = PlaceHalves &
 
 /** Canonical places of one database. Calls run inside the writer's transaction. */
 type CanonicalPlaces = Readonly<{
-  /** Places of the ids that have a row, by the id's text. */
-  find: (rows: readonly Pick<StoredRow, "id">[]) => Map<string, PlaceHalves>;
   /** Moves a canonical row to the duplicates, because a lower place was found. */
   demote: (place: PlaceHalves, tally: RowTally) => void;
   /** Removes a row that this process has not verified. @returns Whether there was one. */
@@ -330,9 +382,9 @@ type CanonicalPlaces = Readonly<{
 
 const place = "n >> 31 AS high, n & 0x7fffffff AS low";
 
-type CanonicalParts = Readonly<{ db: Database; ids: IdPlaces; findable: FindableRows; journal: Journal }>;
+type CanonicalParts = Readonly<{ db: Database; findable: FindableRows; journal: Journal }>;
 
-function createCanonicalPlaces({ db, ids, findable, journal }: CanonicalParts): CanonicalPlaces {
+function createCanonicalPlaces({ db, findable, journal }: CanonicalParts): CanonicalPlaces {
   const item = prepareStored(db, "items", "r.n = (? << 31) | ?");
   const unverified = prepareStored(db, "items", "r.n = (? << 31) | ? AND r.trusted = 1");
   const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
@@ -345,14 +397,13 @@ function createCanonicalPlaces({ db, ids, findable, journal }: CanonicalParts): 
   const toItems = prepareMove(db, "duplicates", "items");
 
   return {
-    find: (rows) => ids.findMany(rows.map(({ id }) => id)),
     demote: ({ high, low }, tally) => {
       const row = item.get(high, low);
       if (row === undefined) return;
       findable.remove([findableRow(row)]);
       journal.left(row);
       toDuplicates(row);
-      tally.row(row, -1);
+      tally.row(row, row.ingested, -1);
       tally.duplicates(1);
     },
     dropUnverified: ({ high, low }, tally) => {
@@ -361,7 +412,7 @@ function createCanonicalPlaces({ db, ids, findable, journal }: CanonicalParts): 
       findable.remove([findableRow(row)]);
       journal.left(row);
       drop.run(high, low);
-      tally.row(row, -1);
+      tally.row(row, row.ingested, -1);
       return true;
     },
     promote: (id, tally) => {
@@ -371,7 +422,7 @@ function createCanonicalPlaces({ db, ids, findable, journal }: CanonicalParts): 
       toItems(row);
       journal.came(row);
       findable.add([findableRow(row)]);
-      tally.row(row, 1);
+      tally.row(row, row.ingested, 1);
       tally.duplicates(-1);
     },
   };
@@ -410,7 +461,7 @@ type PrunedItems = Readonly<{
    */
   add: (table: "items" | "duplicates", rows: readonly TableRow[], stored: 0 | 1) => void;
   /** Removes the compact places of rows that were added. */
-  replaced: (rows: readonly PlaceHalves[]) => void;
+  replaced: (rows: Pick<RowBatch, "high" | "low">) => void;
 }>;
 
 function createPrunedItems(db: Database, counts: Counts): PrunedItems {
@@ -445,11 +496,11 @@ function createPrunedItems(db: Database, counts: Counts): PrunedItems {
       for (const row of rows) copy[table].run(typeOf(row), stored, row.high, row.low);
       if (stored === 1) counts.add("storedItems", rows.length);
     },
-    replaced: (rows) => {
+    replaced: ({ high, low }) => {
       if (!mayHaveSome) return;
-      for (const { high, low } of rows) {
-        if (drop.get(high, low)?.stored === 1) counts.add("storedItems", -1);
-      }
+      high.forEach((each, index) => {
+        if (drop.get(each, low[index] ?? 0)?.stored === 1) counts.add("storedItems", -1);
+      });
     },
   };
 }
@@ -457,7 +508,7 @@ function createPrunedItems(db: Database, counts: Counts): PrunedItems {
 /** Numbers of owners, for the writer. */
 export type Owners = Readonly<{
   /** The owner's number; a new owner gets the next number. */
-  numberOf: (address: Address, key: Uint8Array) => number;
+  numberOf: (owner: BatchOwner) => number;
   /** Drops cached numbers that a failed transaction may have assigned. */
   discard: () => void;
 }>;
@@ -471,10 +522,9 @@ export function createOwners(db: Database, counts: Counts): Owners {
   const remembered = new Map<Address, number>();
 
   return {
-    numberOf: (address, key) => {
+    numberOf: ({ address, bytes, key }) => {
       const known = remembered.get(address);
       if (known !== undefined) return known;
-      const bytes = idBytes(address);
       const found = find.get(bytes);
       const row = found ?? add.get(bytes, key);
       assert(row !== undefined, "an owner that was added has a number");

@@ -2,7 +2,6 @@
  * The stored form of a row of `items`, made from a transaction, a data item or a pending row.
  * @module
  */
-import type { SQLQueryBindings } from "bun:sqlite";
 import { type Address, addressKey, type Id, isAddress, isOwnerAddress } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { assert } from "../../lib/assert.ts";
@@ -17,18 +16,15 @@ import {
 } from "./index-types.ts";
 import { isPlace, type Place, placeHigh, placeLow } from "./place.ts";
 
-/** A row as the tables store it, with the texts of its keys. */
+/** A row as the tables store it, before its texts are encoded (row-batch.ts). */
 export type StoredRow = Readonly<{
   /** Upper 32 and lower 31 bits of the place. */
   high: number;
   low: number;
   /** The exact byte is low × 64 + fine. */
   fine: number;
-  idText: Id;
-  id: Uint8Array;
+  id: Id;
   ownerAddress: Address;
-  /** The address, 32 bytes. */
-  owner: Uint8Array;
   ownerKey: Uint8Array;
   target: Uint8Array | null;
   anchor: string | Uint8Array | null;
@@ -91,7 +87,7 @@ export function storedPending(place: Place, row: PendingRow): StoredRow {
   return { ...itemColumns(place, row), parent: null, trusted: row.verified ? 0 : 1 };
 }
 
-/** The keys of all filters except for the id. A tag that occurs twice yields its key twice. */
+/** The keys of all filters of a stored row except for the id. A tag that occurs twice yields its key twice. */
 export function filterKeysOfRow(keys: FilterKeys, row: KeyedRow): number[] {
   const found = [keys.owner(row.owner)];
   if (row.target !== null) found.push(keys.recipient(row.target));
@@ -109,27 +105,6 @@ export type KeyedRow = Readonly<{
   sig: number;
   tags: readonly Tag[];
 }>;
-
-/** The values of `rowColumns`; `n` is bound in two halves. */
-export function rowValues(row: StoredRow, owner: number, tagBlob: Uint8Array, ingested: number): SQLQueryBindings[] {
-  return [
-    row.high,
-    row.low,
-    row.fine,
-    row.id,
-    owner,
-    row.target,
-    row.anchor,
-    row.head,
-    row.size,
-    row.sig,
-    row.parent,
-    tagBlob,
-    row.digest,
-    ingested,
-    row.trusted,
-  ];
-}
 
 /** Bytes that are unique for each target; `addressOfKey` returns the text. */
 function targetBytes(target: string): Uint8Array {
@@ -160,24 +135,9 @@ function halves(place: Place): Readonly<{ high: number; low: number; fine: numbe
   return { high: placeHigh(place), low: placeLow(place), fine: place.offset === -1 ? 0 : place.offset % 64 };
 }
 
-/** The bytes of an id or address. Its type guarantees the canonical spelling, which is not checked again. */
-function bytesOf(name: Id | Address): Uint8Array {
-  const bytes = Buffer.from(name, "base64url");
-  assert(bytes.length === 32, "an id or an address has 32 bytes");
-  return bytes;
-}
-
 function names(
   row: Readonly<{ id: Id; ownerAddress: Address; target: string; tags: readonly Tag[] }>,
-): Pick<StoredRow, "idText" | "id" | "ownerAddress" | "owner" | "target" | "tags"> {
-  const target = row.target === "" ? null : targetBytes(row.target);
-  const { ownerAddress, tags } = row;
-  return {
-    idText: row.id,
-    id: bytesOf(row.id),
-    ownerAddress,
-    owner: bytesOf(ownerAddress),
-    target,
-    tags,
-  };
+): Pick<StoredRow, "id" | "ownerAddress" | "target" | "tags"> {
+  const { id, ownerAddress, tags } = row;
+  return { id, ownerAddress, target: row.target === "" ? null : targetBytes(row.target), tags };
 }

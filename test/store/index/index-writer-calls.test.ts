@@ -4,8 +4,10 @@
  */
 import { serialize } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
+import { createFilterKeys } from "../../../src/store/index/filter-key.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { createIndexWriterCalls } from "../../../src/store/index/index-writer-calls.ts";
+import { encodeItems, serializeBatch } from "../../../src/store/index/row-batch.ts";
 import { openPool } from "../../../src/threads/pool.ts";
 import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";
@@ -38,7 +40,7 @@ describe("the index thread", () => {
     const place = { height: 10, txIndex: 0, offset: -1 };
     expect(job?.place).toEqual(place);
     const item = itemOf(random, owner, { place: { ...place, offset: 96 } });
-    const batch = { bundle: place, rows: serialize([item]), nextEntry: 1, bundles: [] };
+    const batch = { bundle: place, rows: serializeBatch(encodeItems([item], createFilterKeys(reader.filterSecret))), nextEntry: 1, bundles: [] };
     expect(await writer.addItems(batch)).toEqual({ added: 1, duplicated: 0, repeated: 0, gone: false });
     await writer.finishBundle(place, { ...someFilters, itemCount: 1 });
     expect(reader.locate(item.id)?.weaveStart).toBe(2n ** 60n);

@@ -8,6 +8,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import type { Id } from "../../../src/arweave/id.ts";
 import { schemaFingerprint } from "../../../src/lib/schema-scripts.ts";
+import { createFilterKeys, createFilterSecret } from "../../../src/store/index/filter-key.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { indexMigrations } from "../../../src/store/index/index-schema.ts";
 import {
@@ -20,6 +21,7 @@ import {
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { partSizesDefault } from "../../../src/store/index/parts.ts";
 import { pendingPlace } from "../../../src/store/index/place.ts";
+import { encodeItems, serializeBatch } from "../../../src/store/index/row-batch.ts";
 import { inspectIndex } from "../../support/inspect-index.ts";
 import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";
@@ -102,7 +104,7 @@ describe("addBlock", () => {
     const items = itemsOf(10, 0, 3);
     const outcome = file.writer.addItems({
       bundle: { height: 10, txIndex: 0, offset: -1 },
-      rows: serialize(items),
+      rows: serializeBatch(encodeItems(items, createFilterKeys(file.reader.filterSecret))),
       nextEntry: 3,
       bundles: [],
     });
@@ -111,6 +113,15 @@ describe("addBlock", () => {
       ...rows.transactions.map(({ id }) => id),
       ...items.map(({ id }) => id),
     ]);
+  });
+
+  test("a batch that was encoded for another index is rejected and changes nothing", () => {
+    using file = indexFile();
+    growingChain(file.writer, random, owner).add({ transactions: [bundle], bundles: queueAll });
+    const rows = serializeBatch(encodeItems(itemsOf(10, 0, 3), createFilterKeys(createFilterSecret())));
+    const place = { height: 10, txIndex: 0, offset: -1 };
+    expect(() => file.writer.addItems({ bundle: place, rows, nextEntry: 3, bundles: [] })).toThrow("the keys of the index");
+    expect(file.reader.counts().items).toBe(0);
   });
 
   test("a block that does not follow the tip is rejected and changes nothing", () => {

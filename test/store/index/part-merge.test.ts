@@ -10,7 +10,7 @@ import { indexMigrations } from "../../../src/store/index/index-schema.ts";
 import { noColumns } from "../../../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { filterFolderOf } from "../../../src/store/index/part-filter.ts";
-import { gatherPart, type NewPartRow } from "../../../src/store/index/part-image.ts";
+import { columnsOf, gatherPart, type NewPartRow } from "../../../src/store/index/part-image.ts";
 import { createMerges } from "../../../src/store/index/part-merge.ts";
 import { openPartMerger } from "../../../src/store/index/part-merger.ts";
 import { createPartLoader, createParts, partSizesDefault } from "../../../src/store/index/parts.ts";
@@ -62,7 +62,7 @@ describe("a merge", () => {
     rows.forEach((row, index) => {
       for (const part of share(index, rows.length, random)) split[part]?.push(row);
     });
-    for (const some of split) parts.add(some.toSorted(compareHalves));
+    for (const some of split) parts.add(columnsOf(some.toSorted(compareHalves)));
     const merge = parts.beginMerge();
     if (merge === undefined) throw new Error("two parts of a level are merged");
     const steps = createMerges(db, noIds)(merge);
@@ -72,7 +72,7 @@ describe("a merge", () => {
     parts.endMerge(merge, merged, null);
     while (parts.dropReplaced());
 
-    const gathered = gatherPart(rows);
+    const gathered = gatherPart(columnsOf(rows));
     const loaded = createPartLoader(db)(merge.part);
     expect(loaded.places).toEqual(gathered.places);
     expect(loaded.entries.sort()).toEqual(gathered.entries);
@@ -94,7 +94,7 @@ describe("the writer", () => {
     const rows = rowsOf(createRandom(seedOr(32)), 4_000);
     const parts = createParts(db, { ...sizes, levelRows: 30, inlineRowsMax: 30, fanIn: 3 });
     const add = (from: number, to: number): void => {
-      for (let at = from; at < to; at += 20) parts.add(rows.slice(at, at + 20));
+      for (let at = from; at < to; at += 20) parts.add(columnsOf(rows.slice(at, at + 20)));
     };
     add(0, 60);
     const merge = parts.beginMerge();

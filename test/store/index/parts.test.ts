@@ -7,6 +7,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { indexMigrations } from "../../../src/store/index/index-schema.ts";
 import {
+  columnsOf,
   gatherPart,
   markOrdinals,
   meetList,
@@ -140,7 +141,7 @@ describe("parts", () => {
     const random = createRandom(seedOr(21));
     const rows = rowsOf(random, 150_000);
     using db = openTables();
-    createParts(db, sizes).add(rows);
+    createParts(db, sizes).add(columnsOf(rows));
     const keySets = rows.map(({ keys }) => new Set(keys));
     for (let count = 0; count < 40; count += 1) {
       const [low, high] = [random.below(rows.length), random.below(rows.length)].sort((a, b) => a - b);
@@ -173,7 +174,7 @@ describe("parts", () => {
   test("a key among ids has all of its rows as candidates, also where it is that of a popular tag", () => {
     using db = openTables();
     const rows = rowsOf(createRandom(seedOr(22)), 3_000);
-    createParts(db, sizes).add(rows);
+    createParts(db, sizes).add(columnsOf(rows));
     const reads = createPartReads(db);
     const rare = rows.map(({ keys }) => keys[2] ?? 0).slice(0, 50);
     const keys = [...new Set([...rare, keyOf(1), keyOf(10), keyOf(5_000_000)])].sort((a, b) => a - b);
@@ -188,8 +189,8 @@ describe("parts", () => {
     const random = createRandom(2);
     const rows = rowsOf(random, 70_000);
     using db = openTables();
-    createParts(db, sizes).add(rows);
-    const gathered = gatherPart(rows);
+    createParts(db, sizes).add(columnsOf(rows));
+    const gathered = gatherPart(columnsOf(rows));
     const loaded = createPartLoader(db)(1);
     expect(loaded.places).toEqual(gathered.places);
     expect(loaded.entries.sort()).toEqual(gathered.entries);
@@ -204,8 +205,8 @@ describe("parts", () => {
       if (random.chance(0.05)) random.pick(shares).push(row);
     }
     const distinct = shares.map((share) => [...new Set(share)].sort(compareHalves));
-    const merged = mergeParts(distinct.map(gatherPart));
-    const whole = gatherPart(all);
+    const merged = mergeParts(distinct.map((rows) => gatherPart(columnsOf(rows))));
+    const whole = gatherPart(columnsOf(all));
     expect(merged.places).toEqual(whole.places);
     expect(merged.entries).toEqual(whole.entries);
   });
@@ -224,7 +225,7 @@ describe("parts", () => {
     });
     // In random order, so that parts overlap.
     const batches = Array.from({ length: 300 }, (_, index) => rows.filter((_row, at) => at % 300 === index));
-    for (const batch of batches.sort(() => (random.chance(0.5) ? 1 : -1))) parts.add(batch);
+    for (const batch of batches.sort(() => (random.chance(0.5) ? 1 : -1))) parts.add(columnsOf(batch));
     const counts = db.query<{ count: number }, []>("SELECT count FROM parts").all();
     expect(counts.length).toBeLessThan(25);
     expect(counts.reduce((sum, { count }) => sum + count, 0)).toBe(rows.length);
@@ -246,7 +247,7 @@ describe("parts", () => {
 
   test("a search is ended between two chunks", () => {
     using db = openTables();
-    createParts(db, sizes).add(rowsOf(createRandom(5), 2 * ordinalsPerChunk + 10));
+    createParts(db, sizes).add(columnsOf(rowsOf(createRandom(5), 2 * ordinalsPerChunk + 10)));
     let chunks = 0;
     const checkpoint = (): void => {
       chunks += 1;
