@@ -1,6 +1,6 @@
 /**
- * The thread that merges parts of the index: reads and sorts them over a connection that only reads. Its pool has one
- * thread; a merge ends with it.
+ * The thread that merges parts of the index: reads and sorts them over a connection that only reads. It also folds the
+ * writer's log into the file. Its pool has one thread; a merge ends with it.
  * @module
  */
 import type { PartMerge } from "../src/store/index/part-merge.ts";
@@ -29,6 +29,11 @@ export function next({ path }: Readonly<{ path: string }>): MergeStep {
 /** Makes a filter again that is missing or damaged. */
 export function repairFilter({ path }: Readonly<{ path: string }>): RepairedFilter | undefined {
   return mergerOf(path).repairFilter();
+}
+
+/** Folds the log of the index into its file when it is long. */
+export function checkpoint({ path }: Readonly<{ path: string }>): void {
+  mergerOf(path).checkpoint();
 }
 
 function mergerOf(path: string): PartMerger {

@@ -1,6 +1,6 @@
 /**
  * Merges parts of the index in the background: a thread makes each merge, and the writer stores it in short steps
- * between its other calls.
+ * between its other calls. The thread also folds the writer's log into the file, which waits for the disk.
  * Source: docs/reference/index-layout.md#merges.
  * @module
  */
@@ -49,6 +49,7 @@ export function openPartMerges(options: PartMergeOptions): Loop {
     await merges.run("begin", { path, merge }, { signal });
     for (;;) {
       const step = await merges.run("next", { path }, { signal });
+      await merges.run("checkpoint", { path }, { signal });
       if ("bodies" in step) await index.addMerged(merge.part, step.bodies);
       else {
         await index.endMerge(merge, step.merged, step.filter);
@@ -61,6 +62,7 @@ export function openPartMerges(options: PartMergeOptions): Loop {
     name: "merges of the index",
     step: async (signal) => {
       await repairFilters(signal);
+      await merges.run("checkpoint", { path }, { signal });
       if (await index.dropReplaced()) return "again";
       const merge = await index.beginMerge();
       if (merge !== undefined) await perform(merge, signal);

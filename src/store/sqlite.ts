@@ -18,6 +18,8 @@ type WriteOptions = Readonly<{
   synchronous: "NORMAL" | "FULL";
   /** Page cache of this connection, bytes. */
   cacheBytes: number;
+  /** Pages in the log at which this connection folds it into the file; SQLite's default is 1,000. */
+  checkpointPages?: number;
 }>;
 
 /** Most rows of postings fit into one page, and point reads stay fast (measured: 4 KiB to 16 KiB are equally fast). */
@@ -46,6 +48,7 @@ export function openForWriting(path: string, options: WriteOptions): Database {
       db.run(`PRAGMA journal_size_limit = ${walBytesStored}`);
       db.run("PRAGMA foreign_keys = ON");
       db.run("PRAGMA cell_size_check = ON");
+      if (options.checkpointPages !== undefined) db.run(`PRAGMA wal_autocheckpoint = ${options.checkpointPages}`);
       setCache(db, options.cacheBytes);
       migrate(db, options.migrations);
       return db;
@@ -141,6 +144,19 @@ export function prepare(db: Database, sql: string): Statement<unknown, SQLQueryB
   const statements = prepared.get(db) ?? new Set();
   prepared.set(db, statements.add(statement));
   return statement;
+}
+
+/**
+ * Returns a function that folds the log of another connection's file into the file, without waiting for anyone, once it
+ * has this many pages that are not in the file yet.
+ */
+export function createCheckpoints(db: Database, pagesMin: number): () => void {
+  const state = prepareQuery<{ log: number; checkpointed: number }>(db, "PRAGMA wal_checkpoint(NOOP)");
+  const fold = prepare(db, "PRAGMA wal_checkpoint(PASSIVE)");
+  return () => {
+    const found = state.get();
+    if (found !== undefined && found.log - found.checkpointed >= pagesMin) fold.run();
+  };
 }
 
 /** Closes a connection and finalizes its statements; the last connection to close folds the log into the file. */

@@ -8,7 +8,14 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { openBlockList } from "../../src/store/block-list.ts";
 import { writeIdentity } from "../../src/store/database-identity.ts";
-import { closeDatabase, openForWriting, pageBytes, releaseFreePages } from "../../src/store/sqlite.ts";
+import {
+  closeDatabase,
+  createCheckpoints,
+  openForReading,
+  openForWriting,
+  pageBytes,
+  releaseFreePages,
+} from "../../src/store/sqlite.ts";
 import { temporaryFolder } from "./folder.ts";
 
 const first = "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (1);";
@@ -69,4 +76,35 @@ test("a file that the program created becomes smaller when rows are removed", ()
   closeDatabase(db);
   expect(before).toBeGreaterThan(800_000);
   expect(statSync(path).size).toBeLessThan(100_000);
+});
+
+test("another connection folds a long log into the file, and leaves a short one", () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, "x.sqlite");
+  const writer = openForWriting(path, {
+    migrations: [first],
+    synchronous: "NORMAL",
+    cacheBytes: 2 ** 20,
+    checkpointPages: 8_000,
+  });
+  const other = openForReading(path, 2 ** 20);
+  const checkpoint = createCheckpoints(other, 100);
+  const pagesLeft = (): number => {
+    const [state] = other.query<{ log: number; checkpointed: number }, []>("PRAGMA wal_checkpoint(NOOP)").all();
+    return (state?.log ?? 0) - (state?.checkpointed ?? 0);
+  };
+  writer.run("CREATE TABLE b (x BLOB NOT NULL) STRICT");
+  const before = pagesLeft();
+  checkpoint();
+  expect(pagesLeft()).toBe(before);
+
+  for (let count = 0; count < 200; count += 1) writer.run("INSERT INTO b VALUES (zeroblob(?))", [pageBytes]);
+  expect(pagesLeft()).toBeGreaterThan(200);
+  checkpoint();
+  expect(pagesLeft()).toBe(0);
+  // The writer goes on, and the rows are there for whoever opens the file.
+  writer.run("INSERT INTO b VALUES (zeroblob(1))");
+  expect(other.query("SELECT count(*) AS n FROM b").get()).toEqual({ n: 201 });
+  closeDatabase(other);
+  closeDatabase(writer);
 });

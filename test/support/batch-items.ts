@@ -2,10 +2,10 @@
  * Reads the items of a batch of rows back, as they were before they were encoded.
  * @module
  */
-import { addressOfKey, idFromBytes } from "../../src/arweave/id.ts";
+import { addressFromBytes, addressOfKey, idFromBytes } from "../../src/arweave/id.ts";
 import type { ItemRow } from "../../src/store/index/index-types.ts";
 import { transactionsPerBlockMax } from "../../src/store/index/place.ts";
-import { type RowBatch, rowOf } from "../../src/store/index/row-batch.ts";
+import { ownerOf, type RowBatch, rowOf } from "../../src/store/index/row-batch.ts";
 import { textOfStored } from "../../src/store/index/stored-row.ts";
 import { decodeTagBlob } from "../../src/store/index/tag-blob.ts";
 
@@ -13,8 +13,8 @@ import { decodeTagBlob } from "../../src/store/index/tag-blob.ts";
 export function itemsOfBatch(batch: RowBatch): ItemRow[] {
   return Array.from({ length: batch.count }, (_, index) => {
     const row = rowOf(batch, index);
-    const owner = batch.owners[row.owner];
-    if (owner === undefined || row.digest === null) throw new Error("a row of an item has an owner and a digest");
+    const owner = ownerOf(batch, row.owner);
+    if (row.digest === null) throw new Error("a row of an item has a digest");
     return {
       place: {
         height: Math.floor(row.high / transactionsPerBlockMax),
@@ -24,8 +24,8 @@ export function itemsOfBatch(batch: RowBatch): ItemRow[] {
       id: idFromBytes(row.id),
       parentOffset: row.parent,
       signatureType: row.sig,
-      owner: owner.key,
-      ownerAddress: owner.address,
+      owner: new Uint8Array(owner.key),
+      ownerAddress: addressFromBytes(owner.address),
       target: row.target === null ? "" : addressOfKey(row.target),
       anchor: textOfStored(row.anchor),
       tags: decodeTagBlob(row.tags),

@@ -180,6 +180,11 @@ type IndexWriterOptions = Readonly<{
 
 /** An eighth of the file, so that what a young index takes does not grow as fast as the index does. Bytes. */
 const cacheSizes = { fileShare: 8, min: 2 * 2 ** 20, max: 64 * 2 ** 20 } as const;
+/**
+ * Pages of the log at which the writer folds it into the file itself: 64 MB. The thread of the merges has usually done
+ * most of that by then; what is left takes few milliseconds, and lets the log begin anew.
+ */
+const checkpointPages = 8_000;
 /** A rollback removes complete blocks, about this many rows at a time: bounds the write-ahead log. */
 const rollbackRows = 20_000;
 
@@ -190,7 +195,7 @@ const rollbackRows = 20_000;
  */
 export function openIndexWriter(path: string, options: IndexWriterOptions): IndexWriter {
   const { clock, cacheBytes = cacheSizes.min, partSizes = partSizesDefault } = options;
-  const db = openForWriting(path, { migrations: indexMigrations, synchronous: "NORMAL", cacheBytes });
+  const db = openForWriting(path, { migrations: indexMigrations, synchronous: "NORMAL", cacheBytes, checkpointPages });
   const fitCache = options.cacheBytes === undefined ? createCacheFitting(db) : () => undefined;
   fitCache();
   const counts = createCounts(db);

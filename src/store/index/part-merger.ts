@@ -4,7 +4,7 @@
  * Source: docs/reference/index-layout.md#merges.
  * @module
  */
-import { closeDatabase, openForReading } from "../sqlite.ts";
+import { closeDatabase, createCheckpoints, openForReading } from "../sqlite.ts";
 import { createFilterKeys, filterSecretOf } from "./filter-key.ts";
 import type { IndexWriter } from "./index-writer.ts";
 import { filterFolderOf, openFilterFile, writeFilterFile } from "./part-filter.ts";
@@ -26,6 +26,8 @@ export type PartMerger = Readonly<{
   next: () => MergeStep;
   /** Makes a filter again whose file is missing or damaged; undefined when there is none. */
   repairFilter: () => RepairedFilter | undefined;
+  /** Folds the writer's log into the file when it is long, so that the writer does not wait for the disk. */
+  checkpoint: () => void;
   close: () => void;
 }>;
 
@@ -33,6 +35,8 @@ export type PartMerger = Readonly<{
 const filterFileRowsDefault = 2 ** 15;
 /** A merge reads each block of its parts once, in order. */
 const cacheBytes = 2 * 2 ** 20;
+/** Pages of the log that are worth two syncs: 8 MB. The writer's own limit is much higher (index-writer.ts). */
+const checkpointPagesMin = 1_000;
 
 /** Opens an index for merges. @throws Error as `openIndexReader` does. */
 export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsDefault): PartMerger {
@@ -63,6 +67,7 @@ export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsD
       }
       return undefined;
     },
+    checkpoint: createCheckpoints(db, checkpointPagesMin),
     close: () => closeDatabase(db),
   };
 }

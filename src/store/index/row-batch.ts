@@ -15,8 +15,8 @@ import { compareHalves } from "./place.ts";
 import { type StoredRow, storedItem } from "./stored-row.ts";
 import { encodeTagBlob } from "./tag-blob.ts";
 
-/** The public key of rows of a batch, and its address as text and bytes. */
-export type BatchOwner = Readonly<{ address: Address; bytes: Uint8Array; key: Uint8Array }>;
+/** The address and the public key of an owner of a batch's rows: views. */
+export type BatchOwner = Readonly<{ address: Uint8Array; key: Uint8Array }>;
 
 /** Rows in place order. */
 export type RowBatch = Readonly<{
@@ -28,7 +28,9 @@ export type RowBatch = Readonly<{
   numbers: Float64Array;
   /** Of each row its id, digest, target, anchor and tag blob. An absent one has no bytes. */
   bytes: Uint8Array;
-  owners: readonly BatchOwner[];
+  /** Of each distinct owner its address and public key; `ownerEnds`: the end of each. */
+  owners: Uint8Array;
+  ownerEnds: Uint32Array;
   /** Keys of each row (filter-key.ts): id, owner, recipient if any, tags. */
   keys: Float64Array;
   /** End of each row's keys. */
@@ -121,7 +123,7 @@ export function encodeRows(rows: readonly StoredRow[], keys: FilterKeys): RowBat
     low: Uint32Array.from(ordered, ({ low }) => low),
     numbers,
     bytes: bytes.all(),
-    owners: owners.all,
+    ...owners.columns(),
     keys: Float64Array.from(found),
     keyEnds,
     idOrder: orderOfIds(found, keyEnds),
@@ -142,7 +144,8 @@ export function readBatch(serialized: SerializedRows, keys: FilterKeys): RowBatc
 }
 
 /** Returns a row. */
-export function rowOf({ high, low, numbers, bytes, owners }: RowBatch, index: number): BatchRow {
+export function rowOf(batch: RowBatch, index: number): BatchRow {
+  const { high, low, numbers, bytes } = batch;
   const base = index * numberColumns;
   const start = index === 0 ? 0 : numberAt(numbers, base - numberColumns + column.tagsEnd);
   const digestEnd = numberAt(numbers, base + column.digestEnd);
@@ -158,7 +161,7 @@ export function rowOf({ high, low, numbers, bytes, owners }: RowBatch, index: nu
     fine: numberAt(numbers, base + column.fine),
     id: bytes.subarray(start, start + idBytesCount),
     owner,
-    address: owners[owner]?.bytes ?? noBytes,
+    address: ownerOf(batch, owner).address,
     target: bytesOrNull(bytes, digestEnd, targetEnd),
     anchor: anchor !== null && isText ? textOf(anchor) : anchor,
     head: numberAt(numbers, base + column.head),
@@ -169,6 +172,13 @@ export function rowOf({ high, low, numbers, bytes, owners }: RowBatch, index: nu
     digest: bytesOrNull(bytes, start + idBytesCount, digestEnd),
     trusted: numberAt(numbers, base + column.trusted),
   };
+}
+
+/** Returns an owner. */
+export function ownerOf({ owners, ownerEnds }: RowBatch, owner: number): BatchOwner {
+  const start = owner === 0 ? 0 : (ownerEnds[owner - 1] ?? 0);
+  const keyStart = start + idBytesCount;
+  return { address: owners.subarray(start, keyStart), key: owners.subarray(keyStart, ownerEnds[owner]) };
 }
 
 /** The keys of a row; the first one is the key of its id. */
@@ -214,19 +224,21 @@ function textOf(bytes: Uint8Array): string {
 
 /** Distinct owners, and the key of each. */
 function createOwnerList(keys: Pick<FilterKeys, "owner">) {
-  const all: BatchOwner[] = [];
+  const bytes = createByteList(0);
+  const ends: number[] = [];
   const known = new Map<Address, Readonly<{ number: number; key: number }>>();
   return {
-    all,
     numberOf: ({ ownerAddress, ownerKey }: Pick<StoredRow, "ownerAddress" | "ownerKey">) => {
       const before = known.get(ownerAddress);
       if (before !== undefined) return before;
-      const bytes = idBytes(ownerAddress);
-      const owner = { number: all.length, key: keys.owner(bytes) };
-      all.push({ address: ownerAddress, bytes, key: ownerKey });
+      const address = idBytes(ownerAddress);
+      const owner = { number: ends.length, key: keys.owner(address) };
+      bytes.add(address);
+      ends.push(bytes.add(ownerKey));
       known.set(ownerAddress, owner);
       return owner;
     },
+    columns: () => ({ owners: bytes.all(), ownerEnds: Uint32Array.from(ends) }),
   };
 }
 

@@ -12,7 +12,6 @@
  * @module
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import type { Address } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { prepare, prepareQuery, type Query } from "../sqlite.ts";
@@ -26,7 +25,7 @@ import { createPartReads } from "./part-reads.ts";
 import type { PartMerges, PartSizes } from "./parts.ts";
 import { compareHalves, type PlaceHalves, pendingHeight, transactionsPerBlockMax } from "./place.ts";
 import { createFindableRows, type FindableRow, type FindableRows } from "./postings.ts";
-import { type BatchOwner, type BatchRow, idKeyOf, type RowBatch, rowOf } from "./row-batch.ts";
+import { type BatchOwner, type BatchRow, idKeyOf, ownerOf, type RowBatch, rowOf } from "./row-batch.ts";
 import { rowColumns } from "./stored-row.ts";
 import { contentTags, decodeTagBlob, writeContentTags } from "./tag-blob.ts";
 
@@ -134,7 +133,7 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
     return "added";
   };
   const writing = (batch: RowBatch, ingested: number) => {
-    const numberOf = ownersOf(batch.owners, owners);
+    const numberOf = ownersOf(batch, owners);
     return (statement: typeof insert, row: BatchRow): number =>
       statement.run(
         row.high,
@@ -206,14 +205,10 @@ function placesOfBatch(batch: RowBatch, ids: IdPlaces): Map<string, PlaceHalves 
 }
 
 /** The numbers of a batch's owners, each found when it is first needed. */
-function ownersOf(all: readonly BatchOwner[], owners: Owners): (owner: number) => number {
+function ownersOf(batch: RowBatch, owners: Owners): (owner: number) => number {
   const numbers: (number | undefined)[] = [];
   return (owner) => {
-    const known = numbers[owner];
-    if (known !== undefined) return known;
-    const given = all[owner];
-    assert(given !== undefined, "a row of a batch has one of the batch's owners");
-    const number = owners.numberOf(given);
+    const number = numbers[owner] ?? owners.numberOf(ownerOf(batch, owner));
     numbers[owner] = number;
     return number;
   };
@@ -519,18 +514,19 @@ const rememberedMax = 50_000;
 export function createOwners(db: Database, counts: Counts): Owners {
   const find = prepareQuery<{ owner: number }>(db, "SELECT owner FROM owners WHERE address = ?");
   const add = prepareQuery<{ owner: number }>(db, "INSERT INTO owners (address, key) VALUES (?, ?) RETURNING owner");
-  const remembered = new Map<Address, number>();
+  const remembered = new Map<string, number>();
 
   return {
-    numberOf: ({ address, bytes, key }) => {
-      const known = remembered.get(address);
+    numberOf: ({ address, key }) => {
+      const text = encodeBase64url(address);
+      const known = remembered.get(text);
       if (known !== undefined) return known;
-      const found = find.get(bytes);
-      const row = found ?? add.get(bytes, key);
+      const found = find.get(address);
+      const row = found ?? add.get(address, key);
       assert(row !== undefined, "an owner that was added has a number");
       if (found === undefined) counts.add("owners", 1);
       if (remembered.size >= rememberedMax) remembered.clear();
-      remembered.set(address, row.owner);
+      remembered.set(text, row.owner);
       return row.owner;
     },
     discard: () => remembered.clear(),
