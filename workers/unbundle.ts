@@ -294,7 +294,13 @@ function createBatch(job: UnbundleJob) {
     entriesLeft: (index: number) => job.from.index + job.entriesMax - index,
     hasSpace: (index: number) =>
       index < job.from.index + job.entriesMax && walkedBytes < job.bytesMax && rowBytes < rowBytesMax,
-    finish: () => ({ rows: serializeBatch(encodeItems(rows, keysOf(job.filterSecret))), ids: rows.map(({ id }) => id), bundles, invalidCount, invalid }),
+    finish: () => ({
+      rows: serializeBatch(encodeItems(rows, keysOf(job.filterSecret))),
+      ids: rows.map(({ id }) => id),
+      bundles,
+      invalidCount,
+      invalid,
+    }),
   };
 }
 

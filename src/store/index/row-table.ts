@@ -110,9 +110,7 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
   const ids = createIdPlaces(db, keys, partReads);
   const places = createCanonicalPlaces({ db, findable, journal });
   const beginTally = createTallies(db, counts);
-  const values = `(${rowColumns}) VALUES ((? << 31) | ?, ${"?, ".repeat(12)}?)`;
-  const insert = prepare(db, `INSERT INTO items ${values}`);
-  const insertDuplicate = prepare(db, `INSERT OR IGNORE INTO duplicates ${values}`);
+  const writing = createRowWriting(db, owners);
   const pruned = createPrunedItems(db, counts);
 
   const addOne = (
@@ -123,41 +121,20 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
     const order = existing === undefined ? 1 : compareHalves(existing, row);
     if (order === 0 && (row.trusted === 1 || !places.dropUnverified(row, tally))) return "repeated";
     if (order < 0) {
-      tally.duplicates(write(insertDuplicate, row));
+      tally.duplicates(write.duplicate(row));
       return "duplicated";
     }
     if (existing !== undefined && order > 0) places.demote(existing, tally);
-    write(insert, row);
+    write.item(row);
     journal.came(row);
     tally.row(row, ingested, 1);
     return "added";
-  };
-  const writing = (batch: RowBatch, ingested: number) => {
-    const numberOf = ownersOf(batch, owners);
-    return (statement: typeof insert, row: BatchRow): number =>
-      statement.run(
-        row.high,
-        row.low,
-        row.fine,
-        row.id,
-        numberOf(row.owner),
-        row.target,
-        row.anchor,
-        row.head,
-        row.size,
-        row.sig,
-        row.parent,
-        row.tags,
-        row.digest,
-        ingested,
-        row.trusted,
-      ).changes;
   };
   return {
     add: (batch, ingested) => {
       const existing = placesOfBatch(batch, ids);
       const tally = beginTally();
-      const addition = { write: writing(batch, ingested), ingested, tally };
+      const addition: Addition = { write: writing(batch, ingested), ingested, tally };
       const fresh: number[] = [];
       let duplicated = 0;
       for (let index = 0; index < batch.count; index += 1) {
@@ -184,12 +161,48 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
 }
 
 /** How the rows of one batch are written. */
-type Addition = Readonly<{
-  /** Returns the number of changed rows. */
-  write: (statement: ReturnType<typeof prepare>, row: BatchRow) => number;
-  ingested: number;
-  tally: RowTally;
+type Addition = Readonly<{ write: RowWriting; ingested: number; tally: RowTally }>;
+
+/** Writes rows of one batch. */
+type RowWriting = Readonly<{
+  item: (row: BatchRow) => void;
+  /** @returns 0 when the place has a row already, else 1. */
+  duplicate: (row: BatchRow) => number;
 }>;
+
+/** Returns a function that prepares the writing of a batch. */
+function createRowWriting(db: Database, owners: Owners): (batch: RowBatch, ingested: number) => RowWriting {
+  const values = `(${rowColumns}) VALUES ((? << 31) | ?, ${"?, ".repeat(12)}?)`;
+  const insert = prepare(db, `INSERT INTO items ${values}`);
+  const insertDuplicate = prepare(db, `INSERT OR IGNORE INTO duplicates ${values}`);
+  return (batch, ingested) => {
+    const numberOf = ownersOf(batch, owners);
+    const run = (statement: typeof insert, row: BatchRow): number =>
+      statement.run(
+        row.high,
+        row.low,
+        row.fine,
+        row.id,
+        numberOf(row.owner),
+        row.target,
+        row.anchor,
+        row.head,
+        row.size,
+        row.sig,
+        row.parent,
+        row.tags,
+        row.digest,
+        ingested,
+        row.trusted,
+      ).changes;
+    return {
+      item: (row) => {
+        run(insert, row);
+      },
+      duplicate: (row) => run(insertDuplicate, row),
+    };
+  };
+}
 
 /** The places of a batch's ids that have a row, and undefined for ids that only occur twice in it; by the id's text. */
 function placesOfBatch(batch: RowBatch, ids: IdPlaces): Map<string, PlaceHalves | undefined> {
@@ -325,15 +338,14 @@ function createTallies(db: Database, counts: Counts): () => RowTally {
       row: ({ high, sig, parent }, ingested, by) => {
         const height = Math.floor(high / transactionsPerBlockMax);
         const isItem = sig > 0;
-        if (height === pendingHeight) counts.add(isItem ? "pendingItems" : "pendingTransactions", by);
-        else if (isItem) {
-          items += by;
-          if (parent !== null) nested += by;
-          const block = byHeight.get(height) ?? { items: 0, latest: 0 };
-          block.items += by;
-          if (by > 0) block.latest = Math.max(block.latest, ingested);
-          byHeight.set(height, block);
+        if (height === pendingHeight) {
+          counts.add(isItem ? "pendingItems" : "pendingTransactions", by);
+          return;
         }
+        if (!isItem) return;
+        items += by;
+        if (parent !== null) nested += by;
+        tallyBlock(byHeight, height, ingested, by);
       },
       duplicates: (by) => {
         duplicates += by;
@@ -350,6 +362,13 @@ function createTallies(db: Database, counts: Counts): () => RowTally {
 
 /** Change of a block's item count, and the newest time among the added items. */
 type BlockItems = { items: number; latest: number };
+
+function tallyBlock(byHeight: Map<number, BlockItems>, height: number, ingested: number, by: 1 | -1): void {
+  const block = byHeight.get(height) ?? { items: 0, latest: 0 };
+  block.items += by;
+  if (by > 0) block.latest = Math.max(block.latest, ingested);
+  byHeight.set(height, block);
+}
 
 /** The columns of a stored row that keys and counters need. */
 export type TableRow = PlaceHalves &

@@ -40,7 +40,12 @@ describe("the index thread", () => {
     const place = { height: 10, txIndex: 0, offset: -1 };
     expect(job?.place).toEqual(place);
     const item = itemOf(random, owner, { place: { ...place, offset: 96 } });
-    const batch = { bundle: place, rows: serializeBatch(encodeItems([item], createFilterKeys(reader.filterSecret))), nextEntry: 1, bundles: [] };
+    const batch = {
+      bundle: place,
+      rows: serializeBatch(encodeItems([item], createFilterKeys(reader.filterSecret))),
+      nextEntry: 1,
+      bundles: [],
+    };
     expect(await writer.addItems(batch)).toEqual({ added: 1, duplicated: 0, repeated: 0, gone: false });
     await writer.finishBundle(place, { ...someFilters, itemCount: 1 });
     expect(reader.locate(item.id)?.weaveStart).toBe(2n ** 60n);

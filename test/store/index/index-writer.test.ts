@@ -120,7 +120,9 @@ describe("addBlock", () => {
     growingChain(file.writer, random, owner).add({ transactions: [bundle], bundles: queueAll });
     const rows = serializeBatch(encodeItems(itemsOf(10, 0, 3), createFilterKeys(createFilterSecret())));
     const place = { height: 10, txIndex: 0, offset: -1 };
-    expect(() => file.writer.addItems({ bundle: place, rows, nextEntry: 3, bundles: [] })).toThrow("the keys of the index");
+    expect(() => file.writer.addItems({ bundle: place, rows, nextEntry: 3, bundles: [] })).toThrow(
+      "the keys of the index",
+    );
     expect(file.reader.counts().items).toBe(0);
   });
 
