@@ -102,7 +102,7 @@ test("another connection folds a long log into the file, and leaves a short one"
   expect(pagesLeft()).toBeGreaterThan(200);
   checkpoint();
   expect(pagesLeft()).toBe(0);
-  // The writer goes on, and the rows are there for whoever opens the file.
+  // The writer begins the log anew.
   writer.run("INSERT INTO b VALUES (zeroblob(1))");
   expect(other.query("SELECT count(*) AS n FROM b").get()).toEqual({ n: 201 });
   closeDatabase(other);
