@@ -1,8 +1,8 @@
 /**
  * A batch of rows in columns, as the writer stores them.
  *
- * The thread that verifies rows encodes them: bytes of ids and tags, and the keys of their filters. The only writer then
- * looks up ids and writes. A batch is plain arrays, which cross threads as bytes.
+ * The thread that verifies rows encodes them: bytes of ids and tags, and the keys of their filters. The only writer
+ * then looks up ids and writes. A batch is plain arrays, which cross threads as bytes.
  * Source: docs/reference/index-layout.md#inserting.
  * @module
  */
