@@ -1,6 +1,6 @@
 /**
  * Cached bodies over HTTP against nginx, alternately on the same machine: CPU time per request of the server, and
- * throughput of large bodies.
+ * throughput of large bodies. The same bodies from a bare server of the runtime show how much of that is Bun's own.
  *
  * CPU time is user and system time of all threads of the server (of nginx: its worker), over a fixed number of requests
  * after a warm-up. Other load on the machine changes it by a tenth, where it halves requests per second.
@@ -9,7 +9,7 @@
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { idFromBytes } from "../src/arweave/id.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
 import { runLoad } from "./http-client.ts";
@@ -42,7 +42,7 @@ const cases: readonly Case[] = [
 const casesOf = (size: BenchSize) =>
   cases.filter(({ bytes, rangesOf = bytes }) => size === "large" || rangesOf <= 2 ** 20);
 
-const rounds: Readonly<Record<BenchSize, number>> = { small: 1, large: 5 };
+const roundCounts: Readonly<Record<BenchSize, number>> = { small: 1, large: 5 };
 
 /** A server under measurement. */
 type Served = Readonly<{ port: number; pid: number; pathOf: (id: string) => string }>;
@@ -55,14 +55,16 @@ export const httpBench: Bench = {
     const folder = mkdtempSync(join(tmpdir(), "cairn-bench-"));
     const bodies = writeBodies(folder, size);
     const [cairn, nginx] = [await startCairn(folder, bodies), await startNginx(folder)];
+    const floor = await startFloor(folder, await headersOf(cairn, bodies));
     try {
       const rows: BenchRow[] = [];
       for (const one of casesOf(size))
-        rows.push(await measureCase(one, size, bodies.get(one.name) ?? [], cairn, nginx));
+        rows.push(...(await measureCase(one, size, bodies.get(one.name) ?? [], { cairn, nginx, floor })));
       return rows;
     } finally {
       await cairn.stop();
       nginx.stop();
+      floor.stop();
       rmSync(folder, { recursive: true, force: true });
     }
   },
@@ -91,9 +93,8 @@ async function measureCase(
   { name, bytes, connections, requests, measure, target, rangesOf }: Case,
   size: BenchSize,
   ids: readonly string[],
-  cairn: Served,
-  nginx: Served,
-): Promise<BenchRow> {
+  { cairn, nginx, floor }: Readonly<{ cairn: Served; nginx: Served; floor: Served }>,
+): Promise<BenchRow[]> {
   const run = async ({ port, pid, pathOf }: Served) => {
     const common = { port, paths: ids.map(pathOf), bodyBytes: bytes, connections, requests: requests[size] };
     const load = rangesOf === undefined ? common : { ...common, rangesOf };
@@ -103,24 +104,45 @@ async function measureCase(
     const cpu = cpuSeconds(pid) - cpuBefore;
     return { cpuMicros: (cpu * 1e6) / requests[size], rate: (bytes * requests[size]) / seconds };
   };
-  await run(cairn);
-  await run(nginx);
-  const pairs: { ours: Awaited<ReturnType<typeof run>>; theirs: Awaited<ReturnType<typeof run>> }[] = [];
-  for (let round = 0; round < rounds[size]; round += 1)
-    pairs.push({ ours: await run(cairn), theirs: await run(nginx) });
-  const pick = measure === "throughput" ? "rate" : "cpuMicros";
-  const show = (value: number) =>
-    measure === "throughput" ? `${(value / 1e9).toFixed(2)} GB/s` : `${value.toFixed(1)} µs CPU`;
-  const ours = median(pairs.map((pair) => pair.ours[pick]));
-  const theirs = median(pairs.map((pair) => pair.theirs[pick]));
-  const cpuRatio = median(pairs.map((pair) => pair.ours.cpuMicros / pair.theirs.cpuMicros)).toFixed(2);
-  return {
-    name: `cached body ${name}, ${measure}`,
-    metric: measure === "throughput" ? `${show(ours)} (CPU ${cpuRatio} ×)` : show(ours),
-    reference: `nginx ${show(theirs)}`,
-    ratio: median(pairs.map((pair) => pair.ours[pick] / pair.theirs[pick])),
-    target,
-  };
+  // The floor knows no ranges.
+  const others = rangesOf === undefined ? { cairn, floor } : { cairn };
+  const rounds = await inRounds({ ...others, nginx }, run, roundCounts[size]);
+  return Object.keys(others).map((server) => {
+    const of = (which: string) => rounds.map((round) => round[which] ?? nothing);
+    const pairs = of(server).map((ours, index) => ({ ours, theirs: of("nginx")[index] ?? nothing }));
+    const pick = measure === "throughput" ? "rate" : "cpuMicros";
+    const show = (value: number) =>
+      measure === "throughput" ? `${(value / 1e9).toFixed(2)} GB/s` : `${value.toFixed(1)} µs CPU`;
+    const ours = show(median(pairs.map((pair) => pair.ours[pick])));
+    const cpuRatio = median(pairs.map((pair) => pair.ours.cpuMicros / pair.theirs.cpuMicros)).toFixed(2);
+    const row = {
+      metric: measure === "throughput" ? `${ours} (CPU ${cpuRatio} ×)` : ours,
+      reference: `nginx ${show(median(pairs.map((pair) => pair.theirs[pick])))}`,
+      ratio: median(pairs.map((pair) => pair.ours[pick] / pair.theirs[pick])),
+    };
+    if (server === "floor") return { name: `body ${name} from a bare Bun.serve, ${measure}`, ...row };
+    return { name: `cached body ${name}, ${measure}`, ...row, target };
+  });
+}
+
+/** Cost of a load. */
+type Cost = Readonly<{ cpuMicros: number; rate: number }>;
+
+const nothing: Cost = { cpuMicros: 0, rate: 0 };
+
+/** Runs a load on each server in turn, after one round that does not count. */
+async function inRounds(
+  servers: Readonly<Record<string, Served>>,
+  run: (served: Served) => Promise<Cost>,
+  count: number,
+): Promise<readonly Readonly<Record<string, Cost>>[]> {
+  const rounds: Readonly<Record<string, Cost>>[] = [];
+  for (let each = 0; each <= count; each += 1) {
+    const round: Record<string, Cost> = {};
+    for (const [name, served] of Object.entries(servers)) round[name] = await run(served);
+    rounds.push(round);
+  }
+  return rounds.slice(1);
 }
 
 /** Files named by ids, in one folder. */
@@ -142,6 +164,24 @@ function writeBodies(folder: string, size: BenchSize): ReadonlyMap<string, reado
 async function startCairn(folder: string, bodies: ReadonlyMap<string, readonly string[]>) {
   const { port, pid, stop } = await startServed(folder, { ids: [...bodies.values()].flat() });
   return { port, pid, pathOf: (id: string) => `/${id}`, stop };
+}
+
+/** Headers of a cached response, besides those that the runtime sets. */
+async function headersOf({ port }: Served, bodies: ReadonlyMap<string, readonly string[]>): Promise<string> {
+  const [[id = ""] = []] = bodies.values();
+  const response = await fetch(`http://127.0.0.1:${port}/${id}`);
+  await response.arrayBuffer();
+  const own = [...response.headers].filter(([name]) => !["content-length", "date", "x-request-id"].includes(name));
+  return JSON.stringify(Object.fromEntries(own));
+}
+
+async function startFloor(folder: string, headers: string) {
+  const program = resolve(import.meta.dir, "http-floor-served.ts");
+  const command = [...pinned(0), process.execPath, program, join(folder, "bodies"), headers];
+  const child = Bun.spawn(command, { stdout: "pipe" });
+  const { value } = await child.stdout.getReader().read();
+  const port = Number(Buffer.from(value ?? []).toString());
+  return { port, pid: child.pid, pathOf: (id: string) => `/${id}`, stop: () => child.kill() };
 }
 
 /** One worker, sendfile, cached open files, and as many headers as Cairn sends. */
