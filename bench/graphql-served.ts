@@ -1,5 +1,6 @@
 /**
- * The server that bench/graphql.ts measures: `/graphql` over an index file, in a process of its own.
+ * The server that bench/graphql.ts measures: `/graphql` over an index file, and a route of fixed text, in a process of
+ * its own.
  * @module
  */
 import { graphql } from "../src/http/graphql/graphql-routes.ts";
@@ -14,7 +15,10 @@ const pool = openPool({ entry: "graphql", threads: 1, queueMax: 64, timeoutMs: 6
 const server = openServer({
   hostname: "127.0.0.1",
   port: 0,
-  app: graphql({ pool, indexPath, contentFolder, timeoutMs: 30_000, clock: systemClock, log: silentLog }),
+  app: graphql({ pool, indexPath, contentFolder, timeoutMs: 30_000, clock: systemClock, log: silentLog }).get(
+    "/text",
+    () => new Response("fixed text"),
+  ),
   bodyBytesMax: 2 ** 20,
   log: silentLog,
   stats: { responded: () => undefined, respondedFromCache: () => undefined },

@@ -4,7 +4,7 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { graphqlSync } from "graphql";
@@ -16,11 +16,12 @@ import { createDocuments } from "../src/graphql/graphql-server.ts";
 import { writeAr } from "../src/graphql/shapes.ts";
 import { assert } from "../src/lib/assert.ts";
 import { openIndexReader } from "../src/store/index/index-reader.ts";
-import { allColumns, type IndexReader, type ItemRow, type PageRow } from "../src/store/index/index-types.ts";
+import { allColumns, type IndexReader, type ItemRow, noColumns, type PageRow } from "../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writer.ts";
-import { type Bench, type BenchRow, type BenchSize, inOrder, type Outcome, perSecond, timed } from "./harness.ts";
+import { type Bench, type BenchSize, inOrder, type Outcome, perSecond, timed } from "./harness.ts";
 import { runLoad } from "./http-client.ts";
 import { blockRow, transactionRow } from "./sample-rows.ts";
+import { cpuNanos, threadNanos } from "./served.ts";
 
 const sizes: Readonly<Record<BenchSize, { items: number; rounds: number; pages: number; queries: number }>> = {
   small: { items: 2_000, rounds: 1, pages: 3, queries: 20 },
@@ -56,11 +57,14 @@ export const graphqlBench: Bench = {
       fillIndex(indexPath, sizes[size].items);
       const reader = openIndexReader(indexPath);
       // Signatures are left out on both sides: they are no rows of the index.
-      const execute = createQueryExecutor({ index: reader, signatures: () => new Map() });
+      const execute = createQueryExecutor({
+        index: reader,
+        signatures: { find: () => undefined, of: () => undefined },
+      });
       const rows = [
         await measureEngines(reader, execute, size),
         await measureFilters(execute, size),
-        await measureThreads(indexPath, folder, execute, size),
+        ...(await measureThreads(indexPath, folder, reader, size)),
       ];
       reader.close();
       return rows;
@@ -118,47 +122,53 @@ async function measureFilters(execute: QueryExecutor, size: BenchSize) {
   };
 }
 
-/** CPU time of a server with one query thread: total, and of the main thread. */
-async function measureThreads(
-  indexPath: string,
-  contentFolder: string,
-  execute: QueryExecutor,
-  size: BenchSize,
-): Promise<BenchRow> {
+/** CPU time of a server with one query thread, of all threads and of the main one: a page, one id, a route of text. */
+async function measureThreads(indexPath: string, contentFolder: string, reader: IndexReader, size: BenchSize) {
   const requests = sizes[size].queries;
   const program = resolve(import.meta.dir, "graphql-served.ts");
   const child = Bun.spawn([process.execPath, program, indexPath, contentFolder], { stdout: "pipe" });
   try {
     const { value } = await child.stdout.getReader().read();
     const port = Number(Buffer.from(value ?? []).toString());
-    const query = everyField.replace("query($after: String) ", "").replace(", after: $after", "");
-    const paths = [`/graphql?query=${encodeURIComponent(query)}`];
-    const bodyBytes = (await bodyOf(execute, query, {})).length;
-    await runLoad({ port, paths, bodyBytes, connections: 4, requests: Math.ceil(requests / 4) });
-    const stat = (task: string) => cpuSeconds(`/proc/${child.pid}/${task}stat`);
-    const before = { all: stat(""), main: stat(`task/${child.pid}/`) };
-    await runLoad({ port, paths, bodyBytes, connections: 4, requests });
-    const perRequest = (seconds: number) => ((seconds * 1e3) / requests).toFixed(2);
-    const all = perRequest(stat("") - before.all);
-    const main = perRequest(stat(`task/${child.pid}/`) - before.main);
-    return {
-      name: "GraphQL page of 100, all fields, over HTTP",
-      metric: `${all} ms CPU, ${main} ms of it on the main thread`,
-      target: "≤ 1.5 ms, ≤ 0.4 ms",
-    };
+    const measure = (path: string, count: number) => cpuOfRequests(child.pid, { port, path, requests: count });
+    const page = everyField.replace("query($after: String) ", "").replace(", after: $after", "");
+    const id = reader.page({ order: "asc", limit: 50, columns: noColumns }).rows.at(-1)?.id;
+    const fields = "id owner { address } tags { name value } data { size type } block { height }";
+    const one = `{ transaction(id: "${id}") { ${fields} } }`;
+    const pageCpu = await measure(`/graphql?query=${encodeURIComponent(page)}`, requests);
+    const oneCpu = await measure(`/graphql?query=${encodeURIComponent(one)}`, requests * 5);
+    const textCpu = await measure("/text", requests * 5);
+    return [
+      {
+        name: "GraphQL page of 100, all fields, over HTTP",
+        metric: `${pageCpu.all.toFixed(2)} ms CPU, ${pageCpu.main.toFixed(2)} ms of it on the main thread`,
+        target: "≤ 1.5 ms, ≤ 0.4 ms",
+      },
+      {
+        name: "GraphQL one id, over HTTP",
+        metric: `${oneCpu.all.toFixed(3)} ms CPU, ${oneCpu.main.toFixed(3)} ms of it on the main thread`,
+        reference: `a route of fixed text ${textCpu.all.toFixed(3)} ms CPU`,
+        ratio: oneCpu.all / textCpu.all,
+        target: "≤ 0.15 ms",
+      },
+    ];
   } finally {
     child.kill();
     await child.exited;
   }
 }
 
-/** Clock ticks per second of CPU time in /proc. */
-const ticksPerSecond = 100;
+type Requests = Readonly<{ port: number; path: string; requests: number }>;
 
-/** User and system time in a file of /proc, in seconds. */
-function cpuSeconds(path: string): number {
-  const fields = readFileSync(path, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+/** CPU time of each request after a warm-up, in milliseconds: of all threads, and of the main thread. */
+async function cpuOfRequests(pid: number, { port, path, requests }: Requests) {
+  const bodyBytes = (await (await fetch(`http://127.0.0.1:${port}${path}`)).bytes()).length;
+  const load = { port, paths: [path], bodyBytes, connections: 4 };
+  await runLoad({ ...load, requests: Math.ceil(requests / 4) });
+  const before = { all: cpuNanos(pid), main: threadNanos(pid, pid) };
+  await runLoad({ ...load, requests });
+  const perRequest = (nanos: number) => nanos / 1e6 / requests;
+  return { all: perRequest(cpuNanos(pid) - before.all), main: perRequest(threadNanos(pid, pid) - before.main) };
 }
 
 const documents = createDocuments();
@@ -181,7 +191,7 @@ function cursorsOf(reader: IndexReader, count: number): string[] {
 
 /** The rows as objects, as resolvers return them. */
 function objectsOf(reader: IndexReader): object {
-  const amount = (winston: bigint) => ({ winston: winston.toString(), ar: writeAr(winston) });
+  const amount = (winston: bigint) => ({ winston: winston.toString(), ar: writeAr(String(winston)) });
   const node = (row: PageRow) => ({
     id: row.id,
     anchor: row.anchor,

@@ -82,7 +82,12 @@ export function cpuSeconds(pid: number): number {
  */
 export function cpuNanos(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
-  return threads.reduce((sum, thread) => sum + nanosOf(`/proc/${pid}/task/${thread}/schedstat`), 0);
+  return threads.reduce((sum, thread) => sum + threadNanos(pid, thread), 0);
+}
+
+/** CPU time of one thread, in nanoseconds; the main thread has the id of the process. */
+export function threadNanos(pid: number, thread: number | string): number {
+  return nanosOf(`/proc/${pid}/task/${thread}/schedstat`);
 }
 
 function nanosOf(path: string): number {

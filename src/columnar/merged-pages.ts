@@ -7,18 +7,28 @@
  * Source: docs/reference/columnar.md.
  * @module
  */
+import type { Id } from "../arweave/id.ts";
 import { explainError, Failure } from "../failures.ts";
-import { type IndexReader, noColumns, type Page, type PagePlan, type PageRow } from "../store/index/index-types.ts";
+import { encodedRow } from "../store/index/encoded-row.ts";
+import type { EncodedPage, EncodedRow } from "../store/index/encoded-types.ts";
+import {
+  type IndexReader,
+  noColumns,
+  type PageColumns,
+  type PagePlan,
+  type PageRow,
+} from "../store/index/index-types.ts";
 import { isEmptyBounds, placeBounds } from "../store/index/page-plan.ts";
-import { compareHalves, packPlace, placeHigh, placeLow } from "../store/index/place.ts";
+import { compareHalves, packPlace, placeOfRow } from "../store/index/place.ts";
 import type { ColumnStore } from "./column-store.ts";
 import { createFindRows } from "./store-rows.ts";
 
-export type MergedIndex = Pick<IndexReader, "page" | "count" | "block" | "ownerKey" | "storedPartitions">;
+export type MergedIndex = Pick<IndexReader, "encodedPage" | "count" | "block" | "ownerKey" | "storedPartitions">;
 
 /** Pages over index and store. Calls reject with Failure `columnar_store_unavailable`. */
 export type MergedPages = Readonly<{
-  page: (plan: PagePlan) => Promise<Page>;
+  encodedPage: (plan: PagePlan) => Promise<EncodedPage>;
+  encodedRow: (id: Id, columns: PageColumns) => Promise<EncodedRow | undefined>;
   /** Undefined above `max` rows. */
   count: (plan: PagePlan, max: number) => Promise<number | undefined>;
 }>;
@@ -43,22 +53,27 @@ export function createMergedPages(index: MergedIndex, store: ColumnStore, signal
     }
   };
 
+  const findEncoded = async (...query: Parameters<typeof find>): Promise<EncodedRow[]> =>
+    (await find(...query)).map(encodedRow);
+  const encodedPage = async (plan: PagePlan): Promise<EncodedPage> => {
+    const { limit, order } = plan;
+    const indexed = index.encodedPage(plan);
+    const last = indexed.rows.at(-1);
+    if (!indexed.hasNextPage || last === undefined) {
+      const stored = await findEncoded(plan, placeBounds(plan), limit + 1);
+      const rows = merge(indexed.rows, stored, order);
+      return { rows: rows.slice(0, limit), hasNextPage: rows.length > limit };
+    }
+    // Rows of the store after the last row of the index are of later pages.
+    const edge = packPlace(placeOfRow(last.stored));
+    const bounds = placeBounds(plan);
+    const stored = await findEncoded(plan, order === "asc" ? { ...bounds, last: edge } : { ...bounds, first: edge });
+    return { rows: merge(indexed.rows, stored, order).slice(0, limit), hasNextPage: true };
+  };
+
   return {
-    page: async (plan) => {
-      const { limit, order } = plan;
-      const indexed = index.page(plan);
-      const last = indexed.rows.at(-1);
-      if (!indexed.hasNextPage || last === undefined) {
-        const stored = await find(plan, placeBounds(plan), limit + 1);
-        const rows = merge(indexed.rows, stored, order);
-        return { rows: rows.slice(0, limit), hasNextPage: rows.length > limit };
-      }
-      // Rows of the store after the last row of the index are of later pages.
-      const edge = packPlace(last.place);
-      const bounds = placeBounds(plan);
-      const stored = await find(plan, order === "asc" ? { ...bounds, last: edge } : { ...bounds, first: edge });
-      return { rows: merge(indexed.rows, stored, order).slice(0, limit), hasNextPage: true };
-    },
+    encodedPage,
+    encodedRow: async (id, columns) => (await encodedPage({ ids: [id], order: "asc", limit: 1, columns })).rows[0],
     count: async (plan, max) => {
       const indexed = index.count(plan, max);
       if (indexed === undefined) return undefined;
@@ -75,8 +90,7 @@ function isEnd(error: Error): boolean {
 }
 
 /** Merges rows of one order; no row is in both lists. */
-function merge(left: readonly PageRow[], right: readonly PageRow[], order: PagePlan["order"]): PageRow[] {
+function merge(left: readonly EncodedRow[], right: readonly EncodedRow[], order: PagePlan["order"]): EncodedRow[] {
   if (right.length === 0) return [...left];
-  const halves = ({ place }: PageRow) => ({ high: placeHigh(place), low: placeLow(place) });
-  return [...left, ...right].sort((a, b) => compareHalves(halves(a), halves(b)) * (order === "asc" ? 1 : -1));
+  return [...left, ...right].sort((a, b) => compareHalves(a.stored, b.stored) * (order === "asc" ? 1 : -1));
 }

@@ -13,7 +13,7 @@ import type { Tag } from "../arweave/tags.ts";
 import { assert } from "../lib/assert.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import type { PageBlock, PageColumns, PagePlan, PageRow } from "../store/index/index-types.ts";
-import { createRowCheck, type PlaceBounds } from "../store/index/page-plan.ts";
+import { type CheckedValues, createRowCheck, type PlaceBounds } from "../store/index/page-plan.ts";
 import { heightOfPacked, isPackedItem, packHeight, placeOfPacked } from "../store/index/place.ts";
 import { addressFromBytes, textOfStored } from "../store/index/stored-row.ts";
 import type { ColumnStore } from "./column-store.ts";
@@ -92,9 +92,18 @@ function columnsOf({ columns, recipients, tags, ingestedAt, bundledIn }: PagePla
   };
 }
 
+const checkedValues: CheckedValues<PageRow> = {
+  id: ({ id }) => id,
+  ownerAddress: ({ ownerAddress }) => ownerAddress,
+  target: ({ target }) => target,
+  tags: ({ tags }) => tags,
+  isTransaction: ({ kind }) => kind === "transaction",
+  ingestedAt: ({ ingestedAt }) => ingestedAt,
+};
+
 /** Returns a test of all filters of a plan, for rows of the store. */
 function createMatch(plan: PagePlan): (row: PageRow) => boolean {
-  const check = createRowCheck(plan);
+  const check = createRowCheck(plan, checkedValues);
   const parents = plan.bundledIn ?? [];
   if (parents.length === 0) return check;
   return (row) => check(row) && row.parentId !== undefined && parents.includes(row.parentId);

@@ -16,12 +16,18 @@ const blockBytes = 6;
 
 /** Writes the cursor of a transaction or data item. */
 export function writeTransactionCursor(place: Place): string {
-  const bytes = Buffer.allocUnsafe(transactionBytes);
-  bytes[0] = transactionMark;
-  bytes.writeUInt32BE(place.height, 1);
-  bytes.writeUInt32BE(place.txIndex, 5);
-  bytes.writeUIntBE(place.offset + 1, 9, 6);
-  return encodeBase64url(bytes);
+  return encodeBase64url(transactionCursorBytes(place));
+}
+
+const cursorBytes = Buffer.alloc(transactionBytes);
+cursorBytes[0] = transactionMark;
+
+/** The bytes of the cursor of a transaction or data item, until the next call. */
+export function transactionCursorBytes({ height, txIndex, offset }: Place): Uint8Array {
+  cursorBytes.writeUInt32BE(height, 1);
+  cursorBytes.writeUInt32BE(txIndex, 5);
+  cursorBytes.writeUIntBE(offset + 1, 9, 6);
+  return cursorBytes;
 }
 
 /** Reads the cursor of a transaction or data item; `undefined` for any other text. */

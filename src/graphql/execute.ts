@@ -7,6 +7,8 @@
  * @module
  */
 import {
+  type ASTNode,
+  BREAK,
   type DocumentNode,
   executeSync,
   GraphQLError,
@@ -18,22 +20,22 @@ import {
   locatedError,
   type OperationDefinitionNode,
   OperationTypeNode,
+  visit,
 } from "graphql";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { schema } from "./graphql-schema.ts";
-import type { BlocksArguments, TransactionsArguments } from "./page-query.ts";
 import { requestRowsMax } from "./query-limits.ts";
-import { createResponseTexts, type ResponseText, type WriteValue } from "./response-text.ts";
 import {
-  type QueryIndex,
-  type RootContext,
-  resolveBlock,
-  resolveBlocks,
-  resolveTransaction,
-  resolveTransactions,
-  tagBytesMax,
-} from "./root-fields.ts";
+  addBytes,
+  addText,
+  createOutputs,
+  finished,
+  nullBytes,
+  type Output,
+  type WriteValue,
+} from "./response-bytes.ts";
+import { createRootFields, type QueryIndex, type RootContext, tagBytesMax } from "./root-fields.ts";
 import { fragmentsOf, type SelectedField, type SelectionScope, selectFields } from "./selection.ts";
 import type { SignatureSource } from "./signature-source.ts";
 
@@ -63,8 +65,9 @@ const defectMessage = "Internal Server Error";
 const faultsMax = 20;
 
 /** Creates the executor of one index. */
-export function createQueryExecutor(sources: QuerySources): QueryExecutor {
-  const beginResponse = createResponseTexts();
+export function createQueryExecutor({ index, signatures }: QuerySources): QueryExecutor {
+  const beginOutput = createOutputs();
+  const rootsOf = createOperations(createRootFields(signatures));
   return async (request, checkpoint) => {
     const operation = findOperation(request.document, request.operationName ?? undefined);
     if (operation instanceof GraphQLError) return { kind: "rejected", errors: [operation] };
@@ -76,8 +79,12 @@ export function createQueryExecutor(sources: QuerySources): QueryExecutor {
     );
     if (variables.errors !== undefined) return { kind: "rejected", errors: variables.errors };
     const scope = { fragments: fragmentsOf(request.document), variables: variables.coerced };
-    const context = { ...sources, checkpoint, rowsLeft: requestRowsMax, tagBytesLeft: tagBytesMax };
-    return await execute({ request, operation, scope, context, beginResponse });
+    const context = { index, checkpoint, rowsLeft: requestRowsMax, tagBytesLeft: tagBytesMax };
+    const execution = { request, operation, scope, context };
+    const roots = rootsOf(request.document, operation, scope);
+    // One snapshot of the index for the whole response: pages, counts and root fields agree.
+    const { writers, errors, defects } = await index.snapshot(() => resolveAll(roots, execution));
+    return { kind: "executed", body: writeBody(beginOutput(), writers, errors), defects };
   };
 }
 
@@ -86,8 +93,73 @@ type Execution = Readonly<{
   operation: OperationDefinitionNode;
   scope: SelectionScope;
   context: RootContext;
-  beginResponse: () => ResponseText;
 }>;
+
+/** A root field of an operation: what is selected, compiled. */
+type Root = Readonly<{
+  field: SelectedField;
+  resolve: (execution: Execution) => WriteValue | Promise<WriteValue>;
+}>;
+
+type Operations = (
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  scope: SelectionScope,
+) => readonly Root[];
+
+/** Compiles operations: once, unless variables decide what is selected. */
+function createOperations(fields: ReturnType<typeof createRootFields>): Operations {
+  // Documents that are used again are cached by their text (graphql-server.ts), and keep their operations.
+  const compiled = new WeakMap<OperationDefinitionNode, readonly Root[]>();
+  return (document, operation, scope) => {
+    const known = compiled.get(operation);
+    if (known !== undefined) return known;
+    const roots = selectFields([operation.selectionSet], scope).map((field) => compileRoot(field, fields));
+    if (!selectsByVariables(document)) compiled.set(operation, roots);
+    return roots;
+  };
+}
+
+/** Whether a directive of a document has a variable. */
+function selectsByVariables(document: DocumentNode): boolean {
+  return contains(document, (node) => node.kind === Kind.DIRECTIVE && hasVariable(node));
+}
+
+function hasVariable(node: ASTNode): boolean {
+  return contains(node, ({ kind }) => kind === Kind.VARIABLE);
+}
+
+function contains(node: ASTNode, isWanted: (node: ASTNode) => boolean): boolean {
+  let found = false;
+  visit(node, {
+    enter: (inner) => {
+      if (!isWanted(inner)) return undefined;
+      found = true;
+      return BREAK;
+    },
+  });
+  return found;
+}
+
+function compileRoot(field: SelectedField, fields: ReturnType<typeof createRootFields>): Root {
+  if (field.name.startsWith("__")) return { field, resolve: (execution) => introspect(field, execution) };
+  const definition = schema.getQueryType()?.getFields()[field.name];
+  const makeResolver = fields[field.name];
+  assert(definition !== undefined && makeResolver !== undefined, "validation found every root field in the schema");
+  const resolve = makeResolver(field);
+  const [node] = field.nodes;
+  const isConstant = !(node.arguments ?? []).some(hasVariable);
+  let constant: unknown;
+  return {
+    field,
+    resolve: ({ scope, context }) => {
+      // graphql-js coerces them to the types of the schema.
+      const given = constant ?? getArgumentValues(definition, node, { ...scope.variables });
+      if (isConstant) constant = given;
+      return resolve(given, context);
+    },
+  };
+}
 
 function findOperation(document: DocumentNode, name: string | undefined): OperationDefinitionNode | GraphQLError {
   const operation = getOperationAST(document, name);
@@ -111,19 +183,14 @@ type Resolution = Readonly<{
   defects: readonly unknown[];
 }>;
 
-async function execute(execution: Execution): Promise<ExecutionResult> {
-  // One snapshot of the index for the whole response: pages, counts and root fields agree.
-  const { writers, errors, defects } = await execution.context.index.snapshot(() => resolveAll(execution));
-  return { kind: "executed", body: writeBody(execution.beginResponse(), writers, errors), defects };
-}
-
-async function resolveAll(execution: Execution): Promise<Resolution> {
+async function resolveAll(roots: readonly Root[], execution: Execution): Promise<Resolution> {
   const writers: { key: string; write: WriteValue }[] = [];
   const errors: GraphQLFormattedError[] = [];
   const defects: unknown[] = [];
-  for (const field of selectFields([execution.operation.selectionSet], execution.scope)) {
+  for (const { field, resolve } of roots) {
     try {
-      writers.push({ key: field.key, write: await resolve(field, execution) });
+      execution.context.checkpoint();
+      writers.push({ key: field.key, write: await resolve(execution) });
     } catch (error) {
       if (!isPublic(error) || error.cause !== undefined) defects.push(error);
       errors.push(locate(error, field).toJSON());
@@ -135,30 +202,9 @@ async function resolveAll(execution: Execution): Promise<Resolution> {
   return { writers, errors, defects };
 }
 
-const writeNull: WriteValue = (response) => response.add("null");
+const writeNull: WriteValue = (out) => addBytes(out, nullBytes);
 
 const nullableRoots: ReadonlySet<string> = new Set(["transaction", "block", "__type"]);
-
-async function resolve(field: SelectedField, execution: Execution): Promise<WriteValue> {
-  const { context, scope } = execution;
-  context.checkpoint();
-  if (field.name.startsWith("__")) return introspect(field, execution);
-  const definition = schema.getQueryType()?.getFields()[field.name];
-  assert(definition !== undefined, "validation found every root field in the schema");
-  // graphql-js coerced them to the types of the schema; the types below repeat them.
-  const given = getArgumentValues(definition, field.nodes[0], { ...scope.variables });
-  switch (field.name) {
-    case "transaction":
-      return await resolveTransaction(given as { id: string }, field, context);
-    case "transactions":
-      return await resolveTransactions(given as TransactionsArguments, field, context);
-    case "block":
-      return resolveBlock(given as { id: string }, field, context);
-    default:
-      assert(field.name === "blocks", "the schema has four root fields");
-      return resolveBlocks(given as BlocksArguments, field, context);
-  }
-}
 
 /** `__schema`, `__type` and `__typename`: graphql-js executes a document that has only this field. */
 function introspect(field: SelectedField, { operation, scope, request }: Execution): WriteValue {
@@ -171,26 +217,26 @@ function introspect(field: SelectedField, { operation, scope, request }: Executi
   const error = result.errors?.[0];
   if (error !== undefined) throw error;
   const json = JSON.stringify(result.data?.[field.key] ?? null);
-  return (response) => response.add(json);
+  return (out) => addText(out, json);
 }
 
 function writeBody(
-  response: ResponseText,
+  out: Output,
   writers: Resolution["writers"],
   errors: readonly GraphQLFormattedError[],
 ): Uint8Array<ArrayBuffer> {
-  response.add(errors.length === 0 ? '{"data":' : `{"errors":${JSON.stringify(errors)},"data":`);
-  if (writers === undefined) response.add("null");
+  addText(out, errors.length === 0 ? '{"data":' : `{"errors":${JSON.stringify(errors)},"data":`);
+  if (writers === undefined) addBytes(out, nullBytes);
   else {
-    response.add("{");
+    addText(out, "{");
     for (const [index, { key, write }] of writers.entries()) {
-      response.add(`${index === 0 ? "" : ","}${JSON.stringify(key)}:`);
-      write(response);
+      addText(out, `${index === 0 ? "" : ","}${JSON.stringify(key)}:`);
+      write(out);
     }
-    response.add("}");
+    addText(out, "}");
   }
-  response.add("}");
-  return response.finish();
+  addText(out, "}");
+  return finished(out);
 }
 
 /** Whether an error's message may be shown to the client. */

@@ -16,7 +16,7 @@ import { assert } from "../lib/assert.ts";
 import { createQueryExecutor, type QuerySources } from "./execute.ts";
 import { schema } from "./graphql-schema.ts";
 import { exceededLimits, tokensMax } from "./query-limits.ts";
-import { parseRequest, type SentRequest } from "./request-parameters.ts";
+import { parseRequest, type RequestParameters, type SentRequest } from "./request-parameters.ts";
 
 /** Media types of responses. */
 export type GraphqlMediaType = "application/json" | "application/graphql-response+json";
@@ -55,7 +55,10 @@ export type GraphqlServer = (
   checkpoint: () => void,
 ) => Promise<GraphqlReply>;
 
-type PendingRequest = Readonly<{ sent: SentRequest; checkpoint: () => void; defects: unknown[] }>;
+/** The parameters of a request, or why it has none. */
+type Parsed = RequestParameters | GraphQLError;
+
+type PendingRequest = Readonly<{ parsed: Parsed; checkpoint: () => void; defects: unknown[] }>;
 
 /** Creates the server of one index. */
 export function createGraphqlServer(sources: QuerySources): GraphqlServer {
@@ -91,7 +94,11 @@ export function createGraphqlServer(sources: QuerySources): GraphqlServer {
       plugins: [
         {
           onRequestParse: ({ request, setRequestParser }) =>
-            setRequestParser(() => parseRequest(pendingOf(request).sent)),
+            setRequestParser(() => {
+              const { parsed } = pendingOf(request);
+              if (parsed instanceof GraphQLError) throw parsed;
+              return parsed;
+            }),
           onParse: ({ setParseFn }) => setParseFn(documents.parse),
           onValidate: ({ setValidationFn }) => setValidationFn((_schema, document) => documents.validate(document)),
           onExecute: ({ setExecuteFn }) => setExecuteFn(run),
@@ -106,15 +113,36 @@ export function createGraphqlServer(sources: QuerySources): GraphqlServer {
     }),
   );
 
+  /** Executes a document that was valid before; undefined where yoga must make the response. */
+  const executeKnown = async (parsed: Parsed, checkpoint: () => void): Promise<GraphqlReply | undefined> => {
+    const document = parsed instanceof GraphQLError ? undefined : documents.known(parsed.query);
+    if (parsed instanceof GraphQLError || document === undefined) return undefined;
+    const { variables, operationName } = parsed;
+    const result = await execute({ document, variables, operationName }, checkpoint);
+    return result.kind === "rejected" ? undefined : { status: 200, body: result.body, defects: result.defects };
+  };
+
   return async (sent, mediaType, checkpoint) => {
+    const parsed = parsedOf(sent);
+    const known = await executeKnown(parsed, checkpoint);
+    if (known !== undefined) return known;
     unexpected = undefined;
     const defects: unknown[] = [];
     const request = new Request("http://localhost/graphql", { method: "POST", headers: { Accept: mediaType } });
-    pending.set(request, { sent, checkpoint, defects });
+    pending.set(request, { parsed, checkpoint, defects });
     const response = await app.handle(request);
     if (unexpected !== undefined) throw unexpected;
     return { status: response.status, body: await response.bytes(), defects };
   };
+}
+
+function parsedOf(sent: SentRequest): Parsed {
+  try {
+    return parseRequest(sent);
+  } catch (error) {
+    if (error instanceof GraphQLError) return error;
+    throw error;
+  }
 }
 
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined };
@@ -124,6 +152,8 @@ export type Documents = Readonly<{
   /** @throws GraphQLError */
   parse: (text: string | Readonly<{ body: string }>) => DocumentNode;
   validate: (document: DocumentNode) => readonly GraphQLError[];
+  /** The document of a text that was valid before, while it is cached. */
+  known: (text: string) => DocumentNode | undefined;
 }>;
 
 /** Characters of query text whose documents are cached; a syntax tree takes some 50 times its text. */
@@ -136,6 +166,7 @@ const errorsMax = 20;
 export function createDocuments(): Documents {
   const valid = new LRUCache<string, DocumentNode>({ maxSize: cachedCharactersMax });
   return {
+    known: (text) => valid.get(text),
     parse: (source) => {
       const text = typeof source === "string" ? source : source.body;
       try {

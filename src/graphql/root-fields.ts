@@ -7,7 +7,10 @@
 
 import { isBlockHash, isId } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
-import type { IndexReader, Page, PageBlock, PageColumns, PagePlan, PageRow } from "../store/index/index-types.ts";
+import { encodedBlock } from "../store/index/encoded-row.ts";
+import type { EncodedBlock, EncodedPage, EncodedRow } from "../store/index/encoded-types.ts";
+import type { IndexReader, PageColumns, PagePlan } from "../store/index/index-types.ts";
+import { placeOfRow } from "../store/index/place.ts";
 import {
   type BlocksArguments,
   badInput,
@@ -17,7 +20,7 @@ import {
   type TransactionsArguments,
 } from "./page-query.ts";
 import { requestRowsMax } from "./query-limits.ts";
-import { compileShape, type Shape, type WriteValue } from "./response-text.ts";
+import { addBytes, compileShape, nullBytes, type Shape, type Write, type WriteValue } from "./response-bytes.ts";
 import { namesWithin, type SelectedField } from "./selection.ts";
 import {
   blockConnectionShape,
@@ -28,19 +31,22 @@ import {
   transactionShape,
 } from "./shapes.ts";
 import type { SignatureSource } from "./signature-source.ts";
+import { tagBytesOf } from "./tag-json.ts";
+
+type Eventually<Value> = Value | Promise<Value>;
 
 /** What queries ask of the index. */
 export type QueryIndex = Pick<IndexReader, "blocks" | "block" | "counts" | "snapshot"> &
   Readonly<{
-    page: (plan: PagePlan) => Page | Promise<Page>;
+    encodedRow: (...query: Parameters<IndexReader["encodedRow"]>) => Eventually<EncodedRow | undefined>;
+    encodedPage: (plan: PagePlan) => Eventually<EncodedPage>;
     /** Undefined above `max` rows. */
-    count: (plan: PagePlan, max: number) => number | undefined | Promise<number | undefined>;
+    count: (plan: PagePlan, max: number) => Eventually<number | undefined>;
   }>;
 
 /** What the root fields of one request share. */
 export type RootContext = {
   readonly index: QueryIndex;
-  readonly signatures: SignatureSource;
   /** Throws when the request must end. */
   readonly checkpoint: () => void;
   /** Rows that the connections of this request may still ask for. */
@@ -58,57 +64,82 @@ const countRowsMax = 1_000;
 /** Bytes of tags that the rows of one request may carry; a page that reaches it ends early and says so. */
 export const tagBytesMax = 8 * 2 ** 20;
 
-/** `transaction(id)`. */
-export async function resolveTransaction(
-  { id }: Readonly<{ id: string }>,
-  field: SelectedField,
-  context: RootContext,
-): Promise<WriteValue> {
-  const names = namesWithin(field.inner);
-  const page = isId(id)
-    ? await context.index.page({ ids: [id], order: "asc", limit: 1, columns: columnsOf(names) })
-    : undefined;
-  const row = page?.rows[0];
-  const signatures = names.has("signature") && row !== undefined ? context.signatures([row]) : new Map();
-  return writeValue(transactionShape(signatures), field, row);
+/** Reads the rows of a root field, for arguments as graphql-js has coerced them; returns their writer. */
+type RootResolver = (given: unknown, context: RootContext) => Eventually<WriteValue>;
+
+/** Makes the resolvers of root fields from what is selected of them: once for a document. */
+export function createRootFields(
+  signatures: SignatureSource,
+): Readonly<Record<string, (field: SelectedField) => RootResolver>> {
+  const shape = transactionShape(signatures.of);
+  const connectionShape = transactionConnectionShape(signatures.of);
+  return {
+    transaction: ({ inner }) => {
+      const write = orNull(shape, inner);
+      const names = namesWithin(inner);
+      const columns = columnsOf(names);
+      const read = async (id: string, { index }: RootContext) => {
+        const row = isId(id) ? await index.encodedRow(id, columns) : undefined;
+        if (names.has("signature") && row !== undefined) signatures.find([row]);
+        return row;
+      };
+      return async (given, context) => {
+        const row = await read((given as { id: string }).id, context);
+        return (out) => write(row, out);
+      };
+    },
+    transactions: ({ inner }) => {
+      const write = compileConnection(connectionShape, inner);
+      const names = namesWithin(inner);
+      const columns = columnsOf(names);
+      return async (given, context) => {
+        const plan = readTransactionsPlan(given as TransactionsArguments, columns);
+        const connection =
+          plan === nothing ? emptyConnection<EncodedRow>() : await readConnection(plan, names, context);
+        if (names.has("signature")) signatures.find(connection.rows);
+        return write(connection);
+      };
+    },
+    block: ({ inner }) => {
+      const write = orNull(blockShape, inner);
+      return (given, { index }) => {
+        const { id } = given as { id: string };
+        const block = isBlockHash(id) ? index.block(id) : undefined;
+        const encoded = block === undefined ? undefined : encodedBlock(block);
+        return (out) => write(encoded, out);
+      };
+    },
+    blocks: ({ inner }) => {
+      const write = compileConnection(blockConnectionShape, inner);
+      return (given, context) => write(readBlocks(given as BlocksArguments, context));
+    },
+  };
 }
 
-/** `transactions(…)`. */
-export async function resolveTransactions(
-  given: TransactionsArguments,
-  field: SelectedField,
-  context: RootContext,
-): Promise<WriteValue> {
-  const names = namesWithin(field.inner);
-  const plan = readTransactionsPlan(given, columnsOf(names));
-  const connection = plan === nothing ? emptyConnection<PageRow>() : await readConnection(plan, names, context);
-  const signatures = names.has("signature") ? context.signatures(connection.rows) : new Map();
-  return compileConnection(transactionConnectionShape(signatures), field.inner)(connection);
+function orNull<Source>(shape: Shape<Source>, fields: readonly SelectedField[]): Write<Source | undefined> {
+  const write = compileShape(shape, fields);
+  return (source, out) => {
+    if (source === undefined) addBytes(out, nullBytes);
+    else write(source, out);
+  };
 }
 
-/** `block(id)`. */
-export function resolveBlock({ id }: Readonly<{ id: string }>, field: SelectedField, context: RootContext): WriteValue {
-  return writeValue(blockShape, field, isBlockHash(id) ? context.index.block(id) : undefined);
-}
-
-/** `blocks(…)`. */
-export function resolveBlocks(given: BlocksArguments, field: SelectedField, context: RootContext): WriteValue {
+function readBlocks(given: BlocksArguments, context: RootContext): Connection<EncodedBlock> {
   const plan = readBlocksPlan(given);
-  const write = compileConnection(blockConnectionShape, field.inner);
-  if (plan === nothing) return write(emptyConnection<PageBlock>());
+  if (plan === nothing) return emptyConnection<EncodedBlock>();
   takeRows(plan.limit, context);
-  const page = context.index.blocks(plan);
+  const { rows, hasNextPage } = context.index.blocks(plan);
   const isUnfiltered = plan.hashes === undefined && plan.height === undefined;
-  const isWhole = plan.afterHeight === undefined && !page.hasNextPage;
-  const count = isWhole ? page.rows.length : isUnfiltered ? context.index.counts().blocks : null;
-  return write({ ...page, count });
+  const isWhole = plan.afterHeight === undefined && !hasNextPage;
+  const count = isWhole ? rows.length : isUnfiltered ? context.index.counts().blocks : null;
+  return { rows: rows.map(encodedBlock), hasNextPage, count };
 }
 
 async function readConnection(
   plan: PagePlan,
   names: ReadonlySet<string>,
   context: RootContext,
-): Promise<Connection<PageRow>> {
+): Promise<Connection<EncodedRow>> {
   takeRows(plan.limit, context);
   const wantsRows = names.has("edges") || names.has("pageInfo");
   const page = wantsRows ? await readRows(plan, context) : { rows: [], hasNextPage: true };
@@ -117,12 +148,12 @@ async function readConnection(
   return { ...page, count };
 }
 
-async function readRows(plan: PagePlan, context: RootContext): Promise<Omit<Connection<PageRow>, "count">> {
-  const rows: PageRow[] = [];
+async function readRows(plan: PagePlan, context: RootContext): Promise<EncodedPage> {
+  const rows: EncodedRow[] = [];
   let { after } = plan;
   for (;;) {
     const limit = Math.min(plan.limit - rows.length, stepRows);
-    const page = await context.index.page({
+    const page = await context.index.encodedPage({
       ...plan,
       limit,
       ...(after === undefined ? {} : { after }),
@@ -130,13 +161,14 @@ async function readRows(plan: PagePlan, context: RootContext): Promise<Omit<Conn
     });
     for (const [index, row] of page.rows.entries()) {
       rows.push(row);
-      context.tagBytesLeft -= tagSize(row);
+      context.tagBytesLeft -= tagBytesOf(row.stored.tags);
       const isMore = page.hasNextPage || index + 1 < page.rows.length;
       if (context.tagBytesLeft < 0 && isMore) return { rows, hasNextPage: true };
     }
     if (!page.hasNextPage || rows.length >= plan.limit) return { rows, hasNextPage: page.hasNextPage };
-    after = page.rows.at(-1)?.place;
-    assert(after !== undefined, "a page that has a next one has a last row");
+    const last = page.rows.at(-1);
+    assert(last !== undefined, "a page that has a next one has a last row");
+    after = placeOfRow(last.stored);
     context.checkpoint();
   }
 }
@@ -176,17 +208,6 @@ function columnsOf(names: ReadonlySet<string>): PageColumns {
   };
 }
 
-function tagSize(row: PageRow): number {
-  let size = 0;
-  for (const { name, value } of row.tags) size += name.length + value.length;
-  return size;
-}
-
 function emptyConnection<Row>(): Connection<Row> {
   return { rows: [], hasNextPage: false, count: 0 };
-}
-
-function writeValue<Source>(shape: Shape<Source>, field: SelectedField, value: Source | undefined): WriteValue {
-  const json = value === undefined ? "null" : compileShape(shape, field.inner)(value);
-  return (response) => response.add(json);
 }

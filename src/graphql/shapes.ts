@@ -1,26 +1,35 @@
 /**
  * How every type of the schema is written from rows of the index.
  *
- * Ids, addresses and hashes are base64url and need no escaping; what owners wrote themselves goes through
- * `JSON.stringify`.
+ * Ids, addresses and hashes are base64url and need no escaping; what owners wrote themselves is escaped.
  * @module
  */
-import type { Id } from "../arweave/id.ts";
-import { type Tag, tagValue } from "../arweave/tags.ts";
-import type { PageBlock, PageRow } from "../store/index/index-types.ts";
-import { writeBlockCursor, writeTransactionCursor } from "./cursor.ts";
+import { addressOfKey } from "../arweave/id.ts";
+import type { EncodedBlock, EncodedOwner, EncodedRow, StoredColumns } from "../store/index/encoded-types.ts";
+import { placeOfRow } from "../store/index/place.ts";
+import { transactionCursorBytes, writeBlockCursor } from "./cursor.ts";
 import {
+  addAscii,
+  addBase64url,
+  addBytes,
+  addCharacter,
+  addText,
+  asciiLeaf,
+  base64urlLeaf,
   compileShape,
   leaf,
-  list,
+  nullBytes,
+  type Output,
   object,
-  type ResponseText,
   type Shape,
-  type Writer,
+  sharedObject,
+  textBytes,
+  type Write,
   type WriteValue,
   writerOf,
-} from "./response-text.ts";
+} from "./response-bytes.ts";
 import type { SelectedField } from "./selection.ts";
+import { contentTypeTag, tagsField, writeTagValue } from "./tag-json.ts";
 
 /** A page of rows for a response. */
 export type Connection<Row> = Readonly<{
@@ -30,105 +39,117 @@ export type Connection<Row> = Readonly<{
   count: number | null;
 }>;
 
-/** The signatures that could be had, of the rows of a request. */
-export type Signatures = ReadonlyMap<Id, string>;
+/** Returns the signature of a row, base64url; undefined where it could not be had. */
+export type SignatureOf = (row: EncodedRow) => string | undefined;
 
 const winstonDigits = 12;
 
 /**
  * Writes an amount of winston as AR: all twelve digits, as clients get it elsewhere.
  *
- * @param winston - 0 or more.
+ * @param winston - Decimal digits.
  */
-export function writeAr(winston: bigint): string {
+export function writeAr(winston: string): string {
   // Every amount of a data item.
-  if (winston === 0n) return "0.000000000000";
-  const digits = winston.toString().padStart(winstonDigits + 1, "0");
+  if (winston === "0") return "0.000000000000";
+  const digits = winston.padStart(winstonDigits + 1, "0");
   return `${digits.slice(0, -winstonDigits)}.${digits.slice(-winstonDigits)}`;
 }
 
-const tagShape: Shape<Tag> = {
-  name: "Tag",
-  fields: {
-    name: leaf(({ name }) => JSON.stringify(name)),
-    value: leaf(({ value }) => JSON.stringify(value)),
-  },
-};
+const quote = 0x22;
 
-const writeAnyTags = list(tagShape, ({ tags }: PageRow) => tags);
-
-/** Names and values in that order are what clients ask for, and what a tag is: five times as fast in one call. */
-function writeTags(field: SelectedField): Writer<PageRow> {
-  const asked = field.inner.map(({ key, name }) => `${key}:${name}`).join(" ");
-  return asked === "name:name value:value" ? ({ tags }) => JSON.stringify(tags) : writeAnyTags(field);
-}
-
-const amountShape: Shape<bigint> = {
+const amountShape: Shape<string> = {
   name: "Amount",
   fields: {
-    winston: leaf((winston) => `"${winston}"`),
-    ar: leaf((winston) => `"${writeAr(winston)}"`),
+    winston: asciiLeaf((winston) => `"${winston}"`),
+    ar: asciiLeaf((winston) => `"${writeAr(winston)}"`),
   },
 };
 
-const ownerShape: Shape<PageRow> = {
+const ownerShape: Shape<EncodedOwner> = {
   name: "Owner",
   fields: {
-    address: leaf(({ ownerAddress }) => `"${ownerAddress}"`),
-    key: leaf(({ ownerKey }) => (ownerKey === "" ? "null" : `"${ownerKey}"`)),
-  },
-};
-
-const dataShape: Shape<PageRow> = {
-  name: "MetaData",
-  fields: {
-    size: leaf(({ size }) => `"${size}"`),
-    type: leaf(({ tags }) => {
-      const type = tagValue(tags, "Content-Type");
-      return type === undefined ? "null" : JSON.stringify(type);
+    address: base64urlLeaf(({ address }) => address),
+    key: leaf(({ key }, out) => {
+      if (key === null || key.length === 0) addBytes(out, nullBytes);
+      else writeBase64url(key, out);
     }),
   },
 };
 
-const idField = { id: leaf((id: Id) => `"${id}"`) };
-const parentShape: Shape<Id> = { name: "Parent", fields: idField };
-const bundleShape: Shape<Id> = { name: "Bundle", fields: idField };
-
-/** A block. */
-export const blockShape: Shape<PageBlock> = {
-  name: "Block",
+const dataShape: Shape<StoredColumns> = {
+  name: "MetaData",
   fields: {
-    id: leaf(({ hash }) => `"${hash}"`),
-    timestamp: leaf(({ timestamp }) => `${timestamp}`),
-    height: leaf(({ height }) => `${height}`),
-    previous: leaf(({ previous }) => `"${previous}"`),
+    size: asciiLeaf(({ size }) => `"${size}"`),
+    type: leaf(({ tags }, out) => {
+      const tag = tags === null ? undefined : contentTypeTag(tags);
+      if (tag === undefined) addBytes(out, nullBytes);
+      else writeTagValue(tag, out);
+    }),
   },
 };
 
-/** A transaction or data item; signatures come from elsewhere and are null where they are not given. */
-export function transactionShape(signatures: Signatures): Shape<PageRow> {
+const idField = { id: base64urlLeaf((id: Uint8Array) => id) };
+const parentShape: Shape<Uint8Array> = { name: "Parent", fields: idField };
+const bundleShape: Shape<Uint8Array> = { name: "Bundle", fields: idField };
+
+/** A block. */
+export const blockShape: Shape<EncodedBlock> = {
+  name: "Block",
+  fields: {
+    id: base64urlLeaf(({ hash }) => hash),
+    timestamp: asciiLeaf(({ timestamp }) => `${timestamp}`),
+    height: asciiLeaf(({ height }) => `${height}`),
+    previous: leaf(({ previous }, out) => writeBase64url(previous ?? noBytes, out)),
+  },
+};
+
+/** A transaction or data item. */
+export function transactionShape(signatureOf: SignatureOf): Shape<EncodedRow> {
   return {
     name: "Transaction",
     fields: {
-      id: leaf(({ id }) => `"${id}"`),
-      anchor: leaf(({ anchor }) => JSON.stringify(anchor)),
-      signature: leaf(({ id }) => {
-        const signature = signatures.get(id);
-        return signature === undefined ? "null" : `"${signature}"`;
+      id: base64urlLeaf(({ stored }) => stored.id),
+      anchor: leaf(({ stored }, out) => writeAnchor(stored.anchor, out)),
+      signature: leaf((row, out) => {
+        const signature = signatureOf(row);
+        if (signature === undefined) addBytes(out, nullBytes);
+        else addText(out, `"${signature}"`);
       }),
-      signatureType: leaf(({ signatureType }) => writeSignatureType(signatureType)),
-      recipient: leaf(({ target }) => JSON.stringify(target)),
-      owner: object(ownerShape, (row) => row),
-      fee: object(amountShape, ({ reward }) => reward),
-      quantity: object(amountShape, ({ quantity }) => quantity),
-      data: object(dataShape, (row) => row),
-      tags: writeTags,
-      block: object(blockShape, ({ block }) => block ?? null),
-      parent: object(parentShape, ({ parentId }) => parentId ?? null),
-      bundledIn: object(bundleShape, ({ parentId }) => parentId ?? null),
-      ingestedAt: leaf(({ ingestedAt }) => `${ingestedAt}`),
+      signatureType: asciiLeaf(({ stored }) => writeSignatureType(stored.sig)),
+      recipient: leaf(({ stored }, out) => writeTarget(stored.target, out)),
+      owner: sharedObject(ownerShape, ({ owner }) => owner),
+      fee: object(amountShape, ({ amounts }) => amounts?.reward ?? "0"),
+      quantity: object(amountShape, ({ amounts }) => amounts?.quantity ?? "0"),
+      data: object(dataShape, ({ stored }) => stored),
+      tags: tagsField(({ stored }) => stored.tags),
+      block: sharedObject(blockShape, ({ block }) => block),
+      parent: object(parentShape, ({ parentId }) => parentId),
+      bundledIn: object(bundleShape, ({ parentId }) => parentId),
+      ingestedAt: asciiLeaf(({ stored }) => `${stored.ingested}`),
     },
   };
+}
+
+const noBytes = new Uint8Array(0);
+
+function writeBase64url(bytes: Uint8Array, out: Output): void {
+  addCharacter(out, quote);
+  addBase64url(out, bytes);
+  addCharacter(out, quote);
+}
+
+function writeAnchor(anchor: string | Uint8Array | null, out: Output): void {
+  if (typeof anchor === "string") addText(out, JSON.stringify(anchor));
+  else writeBase64url(anchor ?? noBytes, out);
+}
+
+/** Bytes of a target that is most likely 32 bytes in another spelling than the canonical one. */
+const addressCharacters = 43;
+
+function writeTarget(target: Uint8Array | null, out: Output): void {
+  if (target?.length === addressCharacters) addText(out, JSON.stringify(addressOfKey(target)));
+  else writeBase64url(target ?? noBytes, out);
 }
 
 /** How a page is written: its rows one by one, the fields around them at once. */
@@ -139,69 +160,70 @@ export type ConnectionShape<Row> = Readonly<{
 }>;
 
 /** A page of transactions and data items. */
-export function transactionConnectionShape(signatures: Signatures): ConnectionShape<PageRow> {
-  return connectionShape("Transaction", transactionShape(signatures), ({ place }) => writeTransactionCursor(place));
+export function transactionConnectionShape(signatureOf: SignatureOf): ConnectionShape<EncodedRow> {
+  return connectionShape("Transaction", transactionShape(signatureOf), ({ stored }, out) =>
+    writeBase64url(transactionCursorBytes(placeOfRow(stored)), out),
+  );
 }
 
 /** A page of blocks. */
-export const blockConnectionShape = connectionShape("Block", blockShape, ({ height }) => writeBlockCursor(height));
+export const blockConnectionShape = connectionShape("Block", blockShape, ({ height }, out) =>
+  addAscii(out, `"${writeBlockCursor(height)}"`),
+);
 
 /** Makes the writer of a page from what is selected of it. */
 export function compileConnection<Row>(
   { edge, around }: ConnectionShape<Row>,
   fields: readonly SelectedField[],
 ): (connection: Connection<Row>) => WriteValue {
-  const parts = fields.map((field) => ({
-    key: JSON.stringify(field.key),
-    write: field.name === "edges" ? writeEdges(compileShape(edge, field.inner)) : writeAround(writerOf(around, field)),
+  const parts = fields.map((field, index) => ({
+    prefix: textBytes(`${index === 0 ? "{" : ","}${JSON.stringify(field.key)}:`),
+    write: field.name === "edges" ? writeEdges(compileShape(edge, field.inner)) : writerOf(around, field),
   }));
-  return (connection) => (response) => {
-    for (const [index, { key, write }] of parts.entries()) {
-      response.add(`${index === 0 ? "{" : ","}${key}:`);
-      write(connection, response);
+  return (connection) => (out) => {
+    for (const { prefix, write } of parts) {
+      addBytes(out, prefix);
+      write(connection, out);
     }
-    response.add(parts.length === 0 ? "{}" : "}");
+    addAscii(out, parts.length === 0 ? "{}" : "}");
   };
 }
 
-type WritePart<Row> = (connection: Connection<Row>, response: ResponseText) => void;
+const comma = 0x2c;
 
-function writeAround<Row>(write: Writer<Connection<Row>>): WritePart<Row> {
-  return (connection, response) => response.add(write(connection));
-}
-
-function writeEdges<Row>(write: Writer<Row>): WritePart<Row> {
-  return ({ rows }, response) => {
-    response.add("[");
-    for (const [index, row] of rows.entries()) response.add(index === 0 ? write(row) : `,${write(row)}`);
-    response.add("]");
+function writeEdges<Row>(write: Write<Row>): Write<Connection<Row>> {
+  return ({ rows }, out) => {
+    addAscii(out, "[");
+    for (const [index, row] of rows.entries()) {
+      if (index > 0) addCharacter(out, comma);
+      write(row, out);
+    }
+    addAscii(out, "]");
   };
 }
 
-function connectionShape<Row>(name: string, shape: Shape<Row>, cursorOf: (row: Row) => string): ConnectionShape<Row> {
+function connectionShape<Row>(name: string, shape: Shape<Row>, writeCursor: Write<Row>): ConnectionShape<Row> {
   const pageInfoShape: Shape<Connection<Row>> = {
     name: "PageInfo",
     fields: {
-      hasNextPage: leaf(({ hasNextPage }) => `${hasNextPage}`),
-      endCursor: leaf(({ rows }) => {
+      hasNextPage: asciiLeaf(({ hasNextPage }) => `${hasNextPage}`),
+      endCursor: leaf(({ rows }, out) => {
         const last = rows.at(-1);
-        return last === undefined ? "null" : `"${cursorOf(last)}"`;
+        if (last === undefined) addBytes(out, nullBytes);
+        else writeCursor(last, out);
       }),
     },
   };
   return {
     edge: {
       name: `${name}Edge`,
-      fields: {
-        cursor: leaf((row) => `"${cursorOf(row)}"`),
-        node: object(shape, (row) => row),
-      },
+      fields: { cursor: leaf(writeCursor), node: object(shape, (row) => row) },
     },
     around: {
       name: `${name}Connection`,
       fields: {
         pageInfo: object(pageInfoShape, (connection) => connection),
-        count: leaf(({ count }) => (count === null ? "null" : `"${count}"`)),
+        count: asciiLeaf(({ count }) => (count === null ? "null" : `"${count}"`)),
       },
     },
   };

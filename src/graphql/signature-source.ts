@@ -7,24 +7,32 @@
  * @module
  */
 import { closeSync, openSync, readSync } from "node:fs";
-import { type Id, idOfSignature } from "../arweave/id.ts";
+import { idFromBytes, idOfSignature } from "../arweave/id.ts";
 import { signatureLayout } from "../arweave/signature.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
 import { openExtentFiles } from "../store/extents/extent-files.ts";
 import { rootName } from "../store/extents/extent-roots.ts";
-import type { IndexReader, PageRow } from "../store/index/index-types.ts";
-import { pendingHeight } from "../store/index/place.ts";
-import type { Signatures } from "./shapes.ts";
+import type { EncodedRow } from "../store/index/encoded-types.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
+import { heightOfHigh, pendingHeight, placeOfRow } from "../store/index/place.ts";
+import type { SignatureOf } from "./shapes.ts";
 
-/** Finds the signatures of rows; unavailable ones are left out. */
-export type SignatureSource = (rows: readonly PageRow[]) => Signatures;
+/** Signatures of rows. */
+export type SignatureSource = Readonly<{
+  /** Finds the signatures of rows. */
+  find: (rows: readonly EncodedRow[]) => void;
+  /** The signature of a row that `find` has found, base64url. */
+  of: SignatureOf;
+}>;
 
 /** What the source asks of the index. */
 export type SignatureIndex = Pick<IndexReader, "transactionText" | "locate" | "pendingSignature">;
 
 /** Position of a signature in a root's file. */
-type Spot = Readonly<{ id: Id; start: number; size: number }>;
+type Spot = Readonly<{ row: EncodedRow; start: number; size: number }>;
+
+type Found = WeakMap<EncodedRow, string>;
 
 /** An item begins with the two bytes of its signature's type. */
 const signatureOffset = 2;
@@ -36,52 +44,55 @@ const signatureOffset = 2;
  */
 export function createSignatureSource(index: SignatureIndex, contentFolder: string): SignatureSource {
   const { path } = openExtentFiles(contentFolder);
-  return (rows) => {
-    const found = new Map<Id, string>();
-    const spots = new Map<string, Spot[]>();
+  const found: Found = new WeakMap();
+  const find = (rows: readonly EncodedRow[]): void => {
+    const spots = new Map<number, Spot[]>();
     for (const row of rows) {
-      if (row.kind === "transaction") readHeader(row.id, index, found);
-      else if (row.place.height === pendingHeight) readPending(row, index, found);
+      if (row.stored.sig < 0) readHeader(row, index, found);
+      else if (heightOfHigh(row.stored.high) === pendingHeight) readPending(row, index, found);
       else noteSpot(row, spots);
     }
     for (const ofRoot of spots.values()) {
       const name = nameOfRoot(ofRoot, index);
       if (name !== undefined) readSpots(path(name), ofRoot, found);
     }
-    return found;
   };
+  return { find, of: (row) => found.get(row) };
 }
 
-function readHeader(id: Id, index: SignatureIndex, found: Map<Id, string>): void {
-  const header = readJson(index.transactionText(id)?.text ?? "");
+function readHeader(row: EncodedRow, index: SignatureIndex, found: Found): void {
+  const header = readJson(index.transactionText(idFromBytes(row.stored.id))?.text ?? "");
   const signature = isJsonObject(header) ? header["signature"] : undefined;
-  if (typeof signature === "string") found.set(id, signature);
+  if (typeof signature === "string") found.set(row, signature);
 }
 
-function readPending({ id, place }: PageRow, index: SignatureIndex, found: Map<Id, string>): void {
-  const signature = index.pendingSignature(place);
-  if (signature !== undefined && idOfSignature(signature) === id) found.set(id, encodeBase64url(signature));
+function readPending(row: EncodedRow, index: SignatureIndex, found: Found): void {
+  const signature = index.pendingSignature(placeOfRow(row.stored));
+  if (signature !== undefined && isSignatureOf(row, signature)) found.set(row, encodeBase64url(signature));
+}
+
+function isSignatureOf({ stored }: EncodedRow, signature: Uint8Array): boolean {
+  return idOfSignature(signature) === idFromBytes(stored.id);
 }
 
 /** Items of one root are read together: finding the file of a root costs more than reading from it. */
-function noteSpot({ id, place, signatureType }: PageRow, spots: Map<string, Spot[]>): void {
-  const size = signatureLayout(signatureType)?.signatureSize;
+function noteSpot(row: EncodedRow, spots: Map<number, Spot[]>): void {
+  const size = signatureLayout(row.stored.sig)?.signatureSize;
   if (size === undefined) return;
-  const root = `${place.height}/${place.txIndex}`;
-  const spot = { id, start: place.offset + signatureOffset, size };
-  const ofRoot = spots.get(root);
-  if (ofRoot === undefined) spots.set(root, [spot]);
+  const spot = { row, start: placeOfRow(row.stored).offset + signatureOffset, size };
+  const ofRoot = spots.get(row.stored.high);
+  if (ofRoot === undefined) spots.set(row.stored.high, [spot]);
   else ofRoot.push(spot);
 }
 
 function nameOfRoot(spots: readonly Spot[], index: SignatureIndex): string | undefined {
   const [first] = spots;
-  const located = first === undefined ? undefined : index.locate(first.id);
+  const located = first === undefined ? undefined : index.locate(idFromBytes(first.row.stored.id));
   if (located === undefined) return undefined;
   return rootName({ id: located.rootId, dataRoot: located.dataRoot, size: located.rootSize });
 }
 
-function readSpots(path: string, spots: readonly Spot[], found: Map<Id, string>): void {
+function readSpots(path: string, spots: readonly Spot[], found: Found): void {
   let file: number;
   try {
     file = openSync(path, "r");
@@ -91,10 +102,10 @@ function readSpots(path: string, spots: readonly Spot[], found: Map<Id, string>)
     throw error;
   }
   try {
-    for (const { id, start, size } of spots) {
+    for (const { row, start, size } of spots) {
       const bytes = new Uint8Array(size);
-      if (readSync(file, bytes, 0, size, start) === size && idOfSignature(bytes) === id)
-        found.set(id, encodeBase64url(bytes));
+      if (readSync(file, bytes, 0, size, start) === size && isSignatureOf(row, bytes))
+        found.set(row, encodeBase64url(bytes));
     }
   } catch (error) {
     // The disk did not give them: the rest of these rows have no signature here, as the schema allows.

@@ -8,7 +8,6 @@ import { join } from "node:path";
 import type { ColumnStore } from "../../src/columnar/column-store.ts";
 import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
 import { type ImportProgress, importFolder } from "../../src/columnar/import-folder.ts";
-import { createMergedPages } from "../../src/columnar/merged-pages.ts";
 import { type PartitionHeights, readPartition } from "../../src/columnar/partition.ts";
 import { allColumns, type PageRow } from "../../src/store/index/index-types.ts";
 import { temporaryFolder } from "../store/folder.ts";
@@ -16,6 +15,7 @@ import { type IndexFile, indexFile } from "../store/index/index-file.ts";
 import { newSeed } from "../support/seed.ts";
 import { type ArIoNodeTable, writeArIoNodeExport } from "./ar-io-node-export.ts";
 import { type ExportedChain, exportedChain, rowsOfFiles } from "./exported-chain.ts";
+import { createTextPages } from "./text-pages.ts";
 
 const seed = newSeed();
 const { signal } = new AbortController();
@@ -59,7 +59,7 @@ async function withGateway(work: (gateway: Gateway) => Promise<void>): Promise<v
 
 async function listed({ file, store }: Gateway, filters = {}): Promise<readonly PageRow[]> {
   const plan = { ...filters, order: "asc", limit: 10_000, columns: allColumns } as const;
-  return (await createMergedPages(file.reader, store, () => signal).page(plan)).rows;
+  return (await createTextPages(file.reader, store, () => signal).page(plan)).rows;
 }
 
 describe(`an import of an ar-io-node's export (seed ${seed})`, () => {

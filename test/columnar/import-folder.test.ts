@@ -7,7 +7,6 @@ import { cpSync, writeFileSync } from "node:fs";
 import type { ColumnStore } from "../../src/columnar/column-store.ts";
 import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
 import { type ImportProgress, importFolder } from "../../src/columnar/import-folder.ts";
-import { createMergedPages } from "../../src/columnar/merged-pages.ts";
 import { readPartition, writtenPartitions } from "../../src/columnar/partition.ts";
 import { allColumns, type PagePlan } from "../../src/store/index/index-types.ts";
 import { temporaryFolder } from "../store/folder.ts";
@@ -15,6 +14,7 @@ import { type IndexFile, indexFile } from "../store/index/index-file.ts";
 import { newSeed } from "../support/seed.ts";
 import { type ExportedChain, exportedChain, rowsOfFiles } from "./exported-chain.ts";
 import { parquetFiles, readTable } from "./read-parquet.ts";
+import { createTextPages } from "./text-pages.ts";
 
 const seed = newSeed();
 const signal = new AbortController().signal;
@@ -67,7 +67,7 @@ async function itemsOf(folder: string) {
 }
 
 const listedIds = async ({ reader }: IndexFile, store: ColumnStore): Promise<string[]> =>
-  (await createMergedPages(reader, store, () => signal).page(everything)).rows.map(({ id }) => id);
+  (await createTextPages(reader, store, () => signal).page(everything)).rows.map(({ id }) => id);
 
 describe(`an import into an empty index (seed ${seed})`, () => {
   test("lists every item of the export, with its block, and counts it", () =>
@@ -75,7 +75,7 @@ describe(`an import into an empty index (seed ${seed})`, () => {
       const expected = await itemsOf(exported.path);
       const result = await run();
       expect(result.items).toBe(expected.length);
-      const { rows } = await createMergedPages(file.reader, store, () => signal).page(everything);
+      const { rows } = await createTextPages(file.reader, store, () => signal).page(everything);
       expect(rows.map(({ block }) => block?.height)).toEqual(rows.map(({ place }) => place.height));
       const block = (await readTable(exported.path, "blocks")).find(
         (row) => Number(row["height"]) === rows[0]?.place.height,

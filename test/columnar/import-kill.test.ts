@@ -6,7 +6,6 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
-import { createMergedPages } from "../../src/columnar/merged-pages.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { allColumns } from "../../src/store/index/index-types.ts";
 import { complaintsIn, runCairn } from "../cli/command.ts";
@@ -16,6 +15,7 @@ import { newSeed } from "../support/seed.ts";
 import { writeArIoNodeExport } from "./ar-io-node-export.ts";
 import { exportedChain } from "./exported-chain.ts";
 import { readTable } from "./read-parquet.ts";
+import { createTextPages } from "./text-pages.ts";
 
 const kills = Number(process.env["KILLS"] ?? 6);
 const seed = newSeed();
@@ -78,7 +78,7 @@ async function expectAll(data: string): Promise<void> {
   const store = await openDuckdbStore({ folder, libraryFolder: folder });
   const { signal } = new AbortController();
   const plan = { order: "asc", limit: 100_000, columns: allColumns } as const;
-  const { rows } = await createMergedPages(reader, store, () => signal).page(plan);
+  const { rows } = await createTextPages(reader, store, () => signal).page(plan);
   expect({ seed, ids: rows.map(({ id }) => String(id)) }).toEqual({ seed, ids: expected });
   expect({ seed, count: reader.counts().storedItems }).toEqual({ seed, count: expected.length });
   await store.close();

@@ -7,7 +7,6 @@ import { expect } from "bun:test";
 import { blockHashBytes } from "../../src/arweave/id.ts";
 import type { ColumnStore } from "../../src/columnar/column-store.ts";
 import { confirmItems, confirmPartition } from "../../src/columnar/confirm-items.ts";
-import { createMergedPages } from "../../src/columnar/merged-pages.ts";
 import { exportPartition, readPartition } from "../../src/columnar/partition.ts";
 import { openExportRows } from "../../src/store/index/export-rows.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
@@ -18,6 +17,7 @@ import { fullScan } from "../store/index/model.ts";
 import { walkPages } from "../store/index/walk-pages.ts";
 import { inspectIndex } from "../support/inspect-index.ts";
 import { createRandom } from "../support/random.ts";
+import { createTextPages } from "./text-pages.ts";
 
 const stepsBefore = 120;
 const signal = new AbortController().signal;
@@ -44,7 +44,7 @@ export async function walkMerged(
   );
   const rows = openExportRows(path);
   const store = await openStore(folder.path);
-  const pages = createMergedPages(reader, store, () => signal);
+  const pages = createTextPages(reader, store, () => signal);
   let pruned = 0;
 
   const exportSome = async (): Promise<void> => {

@@ -12,7 +12,7 @@ import { schema } from "../../src/graphql/graphql-schema.ts";
 import type { RequestParameters } from "../../src/graphql/request-parameters.ts";
 import { pendingHeight } from "../../src/store/index/place.ts";
 import { documents } from "./documents.ts";
-import { blockOf, createMemoryIndex, idOf, rowAt } from "./memory-index.ts";
+import { blockOf, createMemoryIndex, idOf, noSignatures, rowAt, signaturesOf } from "./memory-index.ts";
 import { executeByGraphqlJs } from "./oracle.ts";
 import { createTextExecutor } from "./text-executor.ts";
 
@@ -51,8 +51,7 @@ const signatures = new Map(
 );
 const execute = createTextExecutor({
   index: createMemoryIndex(rows, blocks),
-  signatures: (asked) =>
-    new Map(asked.flatMap(({ id }) => (signatures.has(id) ? [[id, signatures.get(id) ?? ""]] : []))),
+  signatures: signaturesOf(signatures),
 });
 
 const text = (response: ExecutionResult) =>
@@ -204,19 +203,32 @@ describe("a response", () => {
       { numRuns: 300, endOnFailure: true },
     );
   });
+
+  test("equals the response of graphql-js each time that a document is used again with other variables", async () => {
+    await fc.assert(
+      fc.asyncProperty(documents, fc.integer({ min: 1, max: 30 }), async ({ query, variables }, first) => {
+        // Without variables in directives: such a document is compiled once.
+        const { yes, ...rest } = variables;
+        const fixed = query.replace(", $yes: Boolean!", "").replaceAll("if: $yes", `if: ${yes}`);
+        expect(validate(schema, parse(fixed))).toEqual([]);
+        for (const given of [rest, { ...rest, first }, { ...rest, id: idOf("0/0/96") }, rest])
+          expect(await ask(fixed, given)).toBe(asked({ query: fixed, variables: given }));
+      }),
+      { numRuns: 100, endOnFailure: true },
+    );
+  });
 });
 
 describe("an error", () => {
-  const failing = (error: unknown) =>
-    createTextExecutor({
-      index: {
-        ...createMemoryIndex(rows, blocks),
-        page: () => {
-          throw error;
-        },
-      },
-      signatures: () => new Map(),
+  const failing = (error: unknown) => {
+    const fail = () => {
+      throw error;
+    };
+    return createTextExecutor({
+      index: { ...createMemoryIndex(rows, blocks), encodedRow: fail, encodedPage: fail },
+      signatures: noSignatures,
     });
+  };
   const shown = (response: ExecutionResult) => JSON.parse(text(response));
 
   const rejections: [string, RequestParameters, string[]][] = [
@@ -354,7 +366,7 @@ describe("a large page", () => {
     rowAt({ height: 1, txIndex: 0, offset: 64 * (index + 2) }, { tags: [{ name: "n", value: "v" }] }),
   );
   const executor = (rowsOfIndex: typeof wide) =>
-    createTextExecutor({ index: createMemoryIndex(rowsOfIndex, blocks), signatures: () => new Map() });
+    createTextExecutor({ index: createMemoryIndex(rowsOfIndex, blocks), signatures: noSignatures });
   const page = (response: ExecutionResult) => JSON.parse(text(response)).data.transactions;
 
   test("is read in steps and has each row once, in order", async () => {

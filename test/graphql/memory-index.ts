@@ -7,7 +7,10 @@ import { createHash } from "node:crypto";
 import { type Address, type BlockHash, blockHashFromBytes, type Id, idFromBytes } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import type { QueryIndex } from "../../src/graphql/root-fields.ts";
-import type { PageBlock, PagePlan, PageRow, TagPlan } from "../../src/store/index/index-types.ts";
+import type { SignatureSource } from "../../src/graphql/signature-source.ts";
+import { encodedRow } from "../../src/store/index/encoded-row.ts";
+import type { EncodedRow } from "../../src/store/index/encoded-types.ts";
+import type { PageBlock, PageColumns, PagePlan, PageRow, TagPlan } from "../../src/store/index/index-types.ts";
 import { type Place, pendingHeight } from "../../src/store/index/place.ts";
 import { comparePlaces } from "../support/places.ts";
 
@@ -37,25 +40,32 @@ function matchesTag(tags: readonly Tag[], { name, values, op }: TagPlan): boolea
 
 /** An index that looks at every row. Returns only the requested `columns`, so that a missing column is noticed. */
 export function createMemoryIndex(rows: readonly PageRow[], blocks: readonly PageBlock[]) {
+  const pageOf = (plan: PagePlan) => {
+    plan.checkpoint?.();
+    const direction = plan.order === "asc" ? 1 : -1;
+    const found = rows
+      .filter((row) => matches(row, plan))
+      .filter(({ place }) => plan.after === undefined || comparePlaces(place, plan.after) * direction > 0)
+      .toSorted((a, b) => comparePlaces(a.place, b.place) * direction);
+    return {
+      rows: found.slice(0, plan.limit).map((row) => ({
+        ...row,
+        tags: plan.columns.tags ? row.tags : [],
+        ownerKey: plan.columns.ownerKey ? row.ownerKey : "",
+        parentId: plan.columns.parent ? row.parentId : undefined,
+        block: plan.columns.block ? row.block : undefined,
+      })),
+      hasNextPage: found.length > plan.limit,
+    };
+  };
   return {
-    page: (plan: PagePlan) => {
-      plan.checkpoint?.();
-      const direction = plan.order === "asc" ? 1 : -1;
-      const found = rows
-        .filter((row) => matches(row, plan))
-        .filter(({ place }) => plan.after === undefined || comparePlaces(place, plan.after) * direction > 0)
-        .toSorted((a, b) => comparePlaces(a.place, b.place) * direction);
-      return {
-        rows: found.slice(0, plan.limit).map((row) => ({
-          ...row,
-          tags: plan.columns.tags ? row.tags : [],
-          ownerKey: plan.columns.ownerKey ? row.ownerKey : "",
-          parentId: plan.columns.parent ? row.parentId : undefined,
-          block: plan.columns.block ? row.block : undefined,
-        })),
-        hasNextPage: found.length > plan.limit,
-      };
+    page: pageOf,
+    encodedPage: (plan: PagePlan) => {
+      const { rows: found, hasNextPage } = pageOf(plan);
+      return { rows: found.map(encodedRow), hasNextPage };
     },
+    encodedRow: (id: Id, columns: PageColumns) =>
+      pageOf({ ids: [id], order: "asc", limit: 1, columns }).rows.map(encodedRow)[0],
     count: (plan, max) => {
       const count = rows.filter((row) => matches(row, plan)).length;
       return count > max ? undefined : count;
@@ -72,7 +82,21 @@ export function createMemoryIndex(rows: readonly PageRow[], blocks: readonly Pag
       return { rows: found.slice(0, plan.limit), hasNextPage: found.length > plan.limit };
     },
     counts: () => ({ ...noCounts, transactions: rows.length, blocks: blocks.length }),
-  } satisfies QueryIndex;
+  } satisfies QueryIndex & Record<string, unknown>;
+}
+
+/** A source that has no signature. */
+export const noSignatures: SignatureSource = { find: () => undefined, of: () => undefined };
+
+/** A source of signatures by id. */
+export function signaturesOf(byId: ReadonlyMap<string, string>): SignatureSource {
+  const found = new WeakSet<EncodedRow>();
+  return {
+    find: (rows) => {
+      for (const row of rows) found.add(row);
+    },
+    of: (row) => (found.has(row) ? byId.get(idFromBytes(row.stored.id)) : undefined),
+  };
 }
 
 /** The statistics of an empty index. */

@@ -10,6 +10,7 @@ import { idOfSignature } from "../../src/arweave/id.ts";
 import { createSignatureSource, type SignatureIndex } from "../../src/graphql/signature-source.ts";
 import { openExtentFiles } from "../../src/store/extents/extent-files.ts";
 import { rootName } from "../../src/store/extents/extent-roots.ts";
+import { encodedRow } from "../../src/store/index/encoded-row.ts";
 import type { Located, PageRow } from "../../src/store/index/index-types.ts";
 import { pendingHeight } from "../../src/store/index/place.ts";
 import { idOf, rowAt } from "./memory-index.ts";
@@ -78,7 +79,17 @@ beforeAll(() => {
 });
 
 describe("signatures", () => {
-  const find = (rows: readonly PageRow[], from = root) => createSignatureSource(indexOf(from), folder)(rows);
+  const find = (rows: readonly PageRow[], from = root) => {
+    const source = createSignatureSource(indexOf(from), folder);
+    const encoded = rows.map(encodedRow);
+    source.find(encoded);
+    return new Map(
+      encoded.flatMap((row, index) => {
+        const signature = source.of(row);
+        return signature === undefined ? [] : [[rows[index]?.id, signature] as const];
+      }),
+    );
+  };
   const text = (signature: Uint8Array) => Buffer.from(signature).toString("base64url");
 
   test("of a transaction come from its header", () => {
@@ -87,8 +98,8 @@ describe("signatures", () => {
 
   test("of items come from the bytes of their root, for several items at once", () => {
     expect([...find([right, transaction, second])]).toEqual([
-      [transaction.id, "c2lnbmVk"],
       [right.id, text(signatureOf(1))],
+      [transaction.id, "c2lnbmVk"],
       [second.id, text(signatureOf(2))],
     ]);
   });

@@ -4,10 +4,10 @@
  */
 import { describe, expect, test } from "bun:test";
 import { createGraphqlServer, type GraphqlJob } from "../../src/graphql/graphql-server.ts";
-import { createMemoryIndex } from "../graphql/memory-index.ts";
+import { createMemoryIndex, noSignatures } from "../graphql/memory-index.ts";
 import { openGraphqlServer, poolOf } from "./graphql-server.ts";
 
-const serve = createGraphqlServer({ index: createMemoryIndex([], []), signatures: () => new Map() });
+const serve = createGraphqlServer({ index: createMemoryIndex([], []), signatures: noSignatures });
 
 describe("the thread that serves looks into no request", () => {
   const rows: [string, string, string, string][] = [

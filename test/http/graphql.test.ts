@@ -5,13 +5,13 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
 import { createGraphqlServer, type GraphqlJob } from "../../src/graphql/graphql-server.ts";
-import { blockOf, createMemoryIndex, rowAt } from "../graphql/memory-index.ts";
+import { blockOf, createMemoryIndex, noSignatures, rowAt } from "../graphql/memory-index.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
 import { openGraphqlServer, poolOf } from "./graphql-server.ts";
 
 const blocks = [blockOf(0), blockOf(1)];
 const index = createMemoryIndex([rowAt({ height: 1, txIndex: 0, offset: -1 })], blocks);
-const serve = createGraphqlServer({ index, signatures: () => new Map() });
+const serve = createGraphqlServer({ index, signatures: noSignatures });
 const server = openGraphqlServer({
   pool: poolOf(({ request, mediaType }: GraphqlJob) => serve(request, mediaType, () => undefined)),
 });
@@ -304,11 +304,11 @@ describe("errors of the server", () => {
     const broken = createGraphqlServer({
       index: {
         ...index,
-        page: () => {
+        encodedPage: () => {
           throw new Error("page 7 is malformed");
         },
       },
-      signatures: () => new Map(),
+      signatures: noSignatures,
     });
     const other = openGraphqlServer({
       pool: poolOf(({ request, mediaType }: GraphqlJob) => broken(request, mediaType, () => undefined)),

@@ -100,6 +100,8 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     ownerKey: locations.ownerKey,
     row: pages.row,
     page: pages.page,
+    encodedRow: pages.encodedRow,
+    encodedPage: pages.encodedPage,
     count: pages.count,
     snapshot: (work) => inSnapshotAcrossWaits(db, work),
     itemsWithin: (root, start, end, limit) => inSnapshot(db, () => itemsWithin(root, start, end, limit)),

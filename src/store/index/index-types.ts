@@ -6,6 +6,7 @@
  */
 import type { Address, BlockHash, Id } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
+import type { EncodedPage, EncodedRow } from "./encoded-types.ts";
 import type { JournalReads } from "./journal.ts";
 import type { Place } from "./place.ts";
 import type { StoredPartitionReads } from "./stored-partitions.ts";
@@ -498,6 +499,9 @@ export type IndexReader = Readonly<{
   row: (id: Id) => PageRow | undefined;
   /** At most `limit` rows in place order, and whether more follow. */
   page: (plan: PagePlan) => Page;
+  /** As `row` and `page`, in the form in which the tables store them. */
+  encodedRow: (id: Id, columns: PageColumns) => EncodedRow | undefined;
+  encodedPage: (plan: PagePlan) => EncodedPage;
   /** Counts the rows of a plan, ignoring `limit` and `columns`; undefined when there are more than `max`. */
   count: (plan: PagePlan, max: number) => number | undefined;
   /** Runs reads that must see one state of the index. They must be short: the log grows meanwhile. */

@@ -7,13 +7,23 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { addressKey, type Id, idBytes, isAddress } from "../../arweave/id.ts";
+import {
+  addressFromBytes,
+  addressKey,
+  addressOfKey,
+  type Id,
+  idBytes,
+  idFromBytes,
+  isAddress,
+} from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { prepareQuery } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import type { IdPlaces } from "./id-places.ts";
 import type { PagePlan, TagPlan } from "./index-types.ts";
 import { packHeight, packPlace, pendingHeight } from "./place.ts";
+import type { ItemColumns } from "./row-reads.ts";
+import { decodeTagBlob } from "./tag-blob.ts";
 
 /** A range of packed places, both inclusive, and the parents of its rows. */
 export type PlaceRange = Readonly<{
@@ -36,22 +46,20 @@ export type Walk = Readonly<{
   /** Unix seconds, inclusive. */
   ingested: Readonly<{ min: number; max: number }> | undefined;
   /** Whether a row of a range matches all filters. */
-  matches: (row: CheckedRow, range: PlaceRange) => boolean;
+  matches: (row: ItemColumns, range: PlaceRange) => boolean;
   /** Whether `matches` needs tags. */
   checksTags: boolean;
 }>;
 
-/** The columns that filters check. */
-export type CheckedRow = Readonly<{
-  id: string;
-  ownerAddress: string;
-  target: string;
-  tags: readonly Tag[];
-  kind: "transaction" | "item";
+/** Returns the values of a row that filters check; a filter that a plan lacks reads none. */
+export type CheckedValues<Row> = Readonly<{
+  id: (row: Row) => string;
+  ownerAddress: (row: Row) => string;
+  target: (row: Row) => string;
+  tags: (row: Row) => readonly Tag[];
+  isTransaction: (row: Row) => boolean;
   /** Unix seconds. */
-  ingestedAt: number;
-  /** Offset of the parent's header, −1 for the transaction itself. */
-  parentOffset: number;
+  ingestedAt: (row: Row) => number;
 }>;
 
 /** Plans pages; holds statements of one reader's connection. */
@@ -60,8 +68,22 @@ export type Planner = (plan: PagePlan) => Walk;
 /** The largest packed place: 63 bits. */
 const lastPlace = 2n ** 63n - 1n;
 
-export function createPlanner(db: Database, keys: FilterKeys, ids: IdPlaces): Planner {
+/** @param addressOf - Returns the address of an owner by its number. */
+export function createPlanner(
+  db: Database,
+  keys: FilterKeys,
+  ids: IdPlaces,
+  addressOf: (owner: number) => Uint8Array,
+): Planner {
   const childrenOf = createChildRanges(db, ids);
+  const values: CheckedValues<ItemColumns> = {
+    id: ({ id }) => idFromBytes(id),
+    ownerAddress: ({ owner }) => addressFromBytes(addressOf(owner)),
+    target: ({ target }) => (target === null ? "" : addressOfKey(target)),
+    tags: ({ tags }) => (tags === null ? [] : decodeTagBlob(tags)),
+    isTransaction: ({ sig }) => sig < 0,
+    ingestedAt: ({ ingested }) => ingested,
+  };
   return (plan) => {
     const bounds = placeBounds(plan);
     const isEmpty = isEmptyBounds(bounds) || matchesNothing(plan);
@@ -73,7 +95,7 @@ export function createPlanner(db: Database, keys: FilterKeys, ids: IdPlaces): Pl
       excluded: tagKeys(plan.tags, "NEQ", keys),
       onlyTransactions: plan.bundledIn === null,
       ingested: ingestedOf(plan),
-      matches: createCheck(plan),
+      matches: createCheck(plan, values),
       checksTags: (plan.tags ?? []).length > 0,
     };
   };
@@ -215,34 +237,34 @@ function ingestedOf({ ingestedAt }: PagePlan): Walk["ingested"] {
   return { min: ingestedAt.min ?? 0, max: ingestedAt.max ?? Number.MAX_SAFE_INTEGER };
 }
 
-function createCheck(plan: PagePlan): Walk["matches"] {
-  const check = createRowCheck(plan);
+function createCheck(plan: PagePlan, values: CheckedValues<ItemColumns>): Walk["matches"] {
+  const check = createRowCheck(plan, values);
   return (row, { parents }) =>
-    check(row) && (parents === undefined || (row.kind === "item" && parents.includes(row.parentOffset)));
+    check(row) && (parents === undefined || (row.sig > 0 && parents.includes(row.parent ?? -1)));
 }
 
 /** Returns a test of all filters of a plan except for the parent and the place. */
-export function createRowCheck(plan: PagePlan): (row: Omit<CheckedRow, "parentOffset">) => boolean {
+export function createRowCheck<Row>(plan: PagePlan, values: CheckedValues<Row>): (row: Row) => boolean {
   const ids = setOf(plan.ids);
   const owners = setOf(plan.owners);
   const recipients = setOf(plan.recipients);
   const ingested = ingestedOf(plan);
-  const tags = (plan.tags ?? []).map(({ name, values, op }) => ({
-    name,
-    values: new Set(values),
-    isWanted: op === "EQ",
-  }));
-  const tests: readonly ((row: Omit<CheckedRow, "parentOffset">) => boolean)[] = [
-    (row) => ids?.has(row.id) ?? true,
-    (row) => owners?.has(row.ownerAddress) ?? true,
-    (row) => recipients?.has(row.target) ?? true,
-    (row) => plan.bundledIn !== null || row.kind === "transaction",
-    (row) => ingested === undefined || (row.ingestedAt >= ingested.min && row.ingestedAt <= ingested.max),
-    (row) =>
-      tags.every(
-        ({ name, values, isWanted }) => row.tags.some((tag) => tag.name === name && values.has(tag.value)) === isWanted,
-      ),
-  ];
+  const tags = (plan.tags ?? []).map((filter) => ({ ...filter, values: new Set(filter.values) }));
+  const hasTag = (row: Row): boolean => {
+    const found = values.tags(row);
+    return tags.every(
+      (filter) =>
+        found.some(({ name, value }) => name === filter.name && filter.values.has(value)) === (filter.op === "EQ"),
+    );
+  };
+  const tests = [
+    ids && ((row: Row) => ids.has(values.id(row))),
+    owners && ((row: Row) => owners.has(values.ownerAddress(row))),
+    recipients && ((row: Row) => recipients.has(values.target(row))),
+    plan.bundledIn === null && values.isTransaction,
+    ingested && ((row: Row) => values.ingestedAt(row) >= ingested.min && values.ingestedAt(row) <= ingested.max),
+    tags.length > 0 && hasTag,
+  ].filter((test) => typeof test === "function");
   return (row) => tests.every((test) => test(row));
 }
 

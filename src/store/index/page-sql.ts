@@ -13,7 +13,6 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
 import { prepareQuery, type Query } from "../sqlite.ts";
-import type { PageColumns } from "./index-types.ts";
 import type { PlaceHalves } from "./place.ts";
 
 /** Source of candidates. */
@@ -38,69 +37,11 @@ type PageStep = Readonly<{
   limit: number;
 }>;
 
-/** A row of a page. Columns that were not selected are null. */
-export type StoredPageRow = Readonly<{
-  high: number;
-  low: number;
-  fine: number;
-  id: Uint8Array;
-  address: Uint8Array;
-  ownerKey: Uint8Array | null;
-  target: Uint8Array | null;
-  anchor: string | Uint8Array | null;
-  head: number;
-  size: number;
-  sig: number;
-  parent: number | null;
-  tags: Uint8Array | null;
-  ingested: number;
-  quantity: string | null;
-  reward: string | null;
-  format: number | null;
-  height: number | null;
-  hash: Uint8Array | null;
-  previous: Uint8Array | null;
-  timestamp: number | null;
-  parentId: Uint8Array | null;
-}>;
-
 /** The text of a statement, and its parameters. */
 type BoundSql = Readonly<{ sql: string; parameters: SQLQueryBindings[] }>;
 
 /** A piece of SQL, and its parameters in order. */
 type Piece = Readonly<{ sql: string; parameters: readonly SQLQueryBindings[] }>;
-
-/** The parent's row, or its row in `bundles` when the index filter excluded it. */
-const parentId = `CASE WHEN i.sig < 0 OR i.n >= 0x7ffffe0000000000 THEN NULL ELSE coalesce(
-    (SELECT id FROM items p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0)),
-    (SELECT id FROM duplicates p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0)),
-    (SELECT id FROM bundles p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0)),
-    (SELECT id FROM pruned_items p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0))) END`;
-
-/** The SQL of the rows at places of a JSON list (`placesJson`), unordered. */
-export function rowsSql(columns: PageColumns): string {
-  return `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine, i.id, o.address, i.target, i.anchor, i.head,
-      i.size, i.sig, i.parent, i.ingested, t.quantity, t.reward, t.format, ${selected(columns)}
-    FROM json_each(?) j CROSS JOIN items i ON i.n = j.value CROSS JOIN owners o ON o.owner = i.owner
-      LEFT JOIN transactions t ON i.sig < 0 AND t.n = i.n
-      ${columns.block ? "LEFT JOIN blocks b ON b.height = i.n >> 41" : ""}`;
-}
-
-/** Places in the format of `rowsSql`. */
-export function placesJson(places: readonly PlaceHalves[]): string {
-  return `[${places.map(({ high, low }) => (BigInt(high) << 31n) | BigInt(low)).join(",")}]`;
-}
-
-function selected({ tags, ownerKey, parent, block }: PageColumns): string {
-  return [
-    tags ? "i.tags" : "NULL AS tags",
-    ownerKey ? "o.key AS ownerKey" : "NULL AS ownerKey",
-    parent ? `${parentId} AS parentId` : "NULL AS parentId",
-    block
-      ? "b.height, b.hash, b.previous, b.timestamp"
-      : "NULL AS height, NULL AS hash, NULL AS previous, NULL AS timestamp",
-  ].join(", ");
-}
 
 /** The SQL of at most `limit` places in order, each in two halves. */
 function placesSql(step: PageStep): BoundSql {

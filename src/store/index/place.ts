@@ -79,7 +79,7 @@ export function compareHalves(a: PlaceHalves, b: PlaceHalves): number {
  */
 export function placeOfHalves(high: number, offset: number): Place {
   return {
-    height: Math.floor(high / transactionsPerBlockMax),
+    height: heightOfHigh(high),
     txIndex: high % transactionsPerBlockMax,
     offset,
   };
@@ -93,6 +93,11 @@ export function placeOfRow({ high, low, fine }: PlaceHalves & Readonly<{ fine: n
 /** The place of a packed place and the row's exact offset. */
 export function placeOfPacked(packed: bigint, offset: number): Place {
   return placeOfHalves(Number(packed >> 31n), offset);
+}
+
+/** The height of the upper half of a packed place. */
+export function heightOfHigh(high: number): number {
+  return Math.floor(high / transactionsPerBlockMax);
 }
 
 export function heightOfPacked(packed: bigint): number {

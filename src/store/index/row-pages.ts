@@ -11,41 +11,27 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { type Address, addressOfKey, blockHashFromBytes, type Id, idFromBytes } from "../../arweave/id.ts";
+import { type Id, idBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
-import { encodeBase64url } from "../../lib/base64url.ts";
-import { inSnapshot, prepareQuery, type Query } from "../sqlite.ts";
+import { inSnapshot } from "../sqlite.ts";
+import { pageRows } from "./encoded-row.ts";
+import type { EncodedPage, EncodedRow } from "./encoded-types.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import type { IdPlaces } from "./id-places.ts";
-import {
-  allColumns,
-  noColumns,
-  type Page,
-  type PageBlock,
-  type PageColumns,
-  type PagePlan,
-  type PageRow,
-} from "./index-types.ts";
-import { type CheckedRow, createPlanner, type PlaceRange, type Walk } from "./page-plan.ts";
-import {
-  createWindowWalks,
-  placesJson,
-  rowsSql,
-  type Source,
-  type StoredPageRow,
-  type WindowSizes,
-  type WindowWalk,
-} from "./page-sql.ts";
+import { allColumns, type Page, type PageColumns, type PagePlan, type PageRow } from "./index-types.ts";
+import { createPlanner, type PlaceRange, type Walk } from "./page-plan.ts";
+import { createWindowWalks, type Source, type WindowSizes, type WindowWalk } from "./page-sql.ts";
 import type { PartInfo, PartReads } from "./part-reads.ts";
-import { compareHalves, type PlaceHalves, placeOfRow } from "./place.ts";
+import { compareHalves, type PlaceHalves } from "./place.ts";
+import { createRowReads, type ItemColumns, type RowReads } from "./row-reads.ts";
 import { createHiddenTest } from "./stored-partitions.ts";
-import { addressFromBytes, textOfStored } from "./stored-row.ts";
-import { decodeTagBlob } from "./tag-blob.ts";
 
 /** The reader's calls for pages. */
 export type Pages = Readonly<{
   page: (plan: PagePlan) => Page;
+  encodedPage: (plan: PagePlan) => EncodedPage;
   row: (id: Id) => PageRow | undefined;
+  encodedRow: (id: Id, columns: PageColumns) => EncodedRow | undefined;
   count: (plan: PagePlan, max: number) => number | undefined;
 }>;
 
@@ -54,124 +40,79 @@ type PageParts = Readonly<{ db: Database; keys: FilterKeys; parts: PartReads; id
 
 export function createPages(of: PageParts, windows: WindowSizes): Pages {
   const { db } = of;
-  const planOf = createPlanner(db, of.keys, of.ids);
-  const walkRows = createWalker(of, windows);
+  const reads = createRowReads(db);
+  const planOf = createPlanner(db, of.keys, of.ids, reads.address);
+  const walkRows = createWalker(of, reads, windows);
   const beginHiddenTest = createHiddenTest(db);
 
-  const page = (plan: PagePlan): Page =>
+  const encodedPage = (plan: PagePlan): EncodedPage =>
     inSnapshot(db, () => {
       assert(Number.isSafeInteger(plan.limit) && plan.limit > 0, "a page has one row or more");
       const walk = planOf(plan);
-      const rows: PageRow[] = [];
-      const texts = noTexts();
+      const rows: ItemColumns[] = [];
       const isHidden = beginHiddenTest();
-      walkRows(walk, plan, plan.columns, plan.limit + 1, (found, range) => {
-        const row = pageRow(found, texts);
-        if (walk.matches(checkedRow(found, row), range) && !isHidden(found)) rows.push(row);
+      walkRows(walk, plan, plan.columns.tags, plan.limit + 1, (row, range) => {
+        if (walk.matches(row, range) && !isHidden(row)) rows.push(row);
         return rows.length > plan.limit ? "enough" : "more";
       });
-      return { rows: rows.slice(0, plan.limit), hasNextPage: rows.length > plan.limit };
+      const hasNextPage = rows.length > plan.limit;
+      return { rows: reads.complete(hasNextPage ? rows.slice(0, plan.limit) : rows, plan.columns), hasNextPage };
+    });
+  const encodedRow = (id: Id, columns: PageColumns): EncodedRow | undefined =>
+    inSnapshot(db, () => {
+      const place = of.ids.find(idBytes(id));
+      if (place === undefined) return undefined;
+      const isHidden = beginHiddenTest();
+      const rows = reads.at([place], columns.tags, "asc").filter((row) => !isHidden(row));
+      return reads.complete(rows, columns)[0];
     });
 
   return {
-    page,
+    encodedPage,
+    encodedRow,
+    page: (plan) => {
+      const { rows, hasNextPage } = encodedPage(plan);
+      return { rows: pageRows(rows), hasNextPage };
+    },
+    row: (id) => {
+      const row = encodedRow(id, allColumns);
+      return row === undefined ? undefined : pageRows([row])[0];
+    },
     count: (plan, max) =>
       inSnapshot(db, () => {
         const walk = planOf(plan);
         let count = 0;
-        const texts = noTexts();
         const isHidden = beginHiddenTest();
-        walkRows(walk, plan, noColumns, max + 1, (found, range) => {
-          if (walk.matches(checkedRow(found, pageRow(found, texts)), range) && !isHidden(found)) count += 1;
+        walkRows(walk, plan, false, max + 1, (row, range) => {
+          if (walk.matches(row, range) && !isHidden(row)) count += 1;
           return count > max ? "enough" : "more";
         });
         return count > max ? undefined : count;
       }),
-    row: (id) => page({ ids: [id], order: "asc", limit: 1, columns: allColumns }).rows[0],
   };
-}
-
-/** Texts that rows of one page share: most pages have few owners and few blocks. */
-type CommonTexts = Readonly<{ keys: Map<Address, string>; blocks: Map<number, PageBlock> }>;
-
-function noTexts(): CommonTexts {
-  return { keys: new Map(), blocks: new Map() };
-}
-
-function pageRow(row: StoredPageRow, texts: CommonTexts): PageRow {
-  const ownerAddress = addressFromBytes(row.address);
-  return {
-    kind: row.sig < 0 ? "transaction" : "item",
-    place: placeOfRow(row),
-    id: idFromBytes(row.id),
-    ownerAddress,
-    ownerKey: keyOf(row, ownerAddress, texts),
-    target: row.target === null ? "" : addressOfKey(row.target),
-    anchor: textOfStored(row.anchor),
-    signatureType: row.sig,
-    size: row.size,
-    headerSize: row.head,
-    tags: row.tags === null ? [] : decodeTagBlob(row.tags),
-    quantity: BigInt(row.quantity ?? 0),
-    reward: BigInt(row.reward ?? 0),
-    format: row.format ?? 2,
-    parentId: row.parentId === null ? undefined : idFromBytes(row.parentId),
-    block: blockOf(row, texts),
-    ingestedAt: row.ingested,
-  };
-}
-
-function checkedRow({ parent }: StoredPageRow, row: PageRow): CheckedRow {
-  return { ...row, parentOffset: parent ?? -1 };
-}
-
-function keyOf({ ownerKey }: StoredPageRow, address: Address, { keys }: CommonTexts): string {
-  if (ownerKey === null) return "";
-  const known = keys.get(address);
-  if (known !== undefined) return known;
-  const text = encodeBase64url(ownerKey);
-  keys.set(address, text);
-  return text;
-}
-
-function blockOf(row: StoredPageRow, { blocks }: CommonTexts): PageBlock | undefined {
-  const { height, hash, timestamp, previous } = row;
-  if (height === null || hash === null || timestamp === null) return undefined;
-  const known = blocks.get(height);
-  if (known !== undefined) return known;
-  const block: PageBlock = {
-    height,
-    hash: blockHashFromBytes(hash),
-    timestamp,
-    previous: previous === null ? "" : blockHashFromBytes(previous),
-  };
-  blocks.set(height, block);
-  return block;
 }
 
 /** Reads the rows of a plan in order, until `take` returns "enough". */
 type Walker = (
   walk: Walk,
   plan: Pick<PagePlan, "order" | "checkpoint">,
-  columns: PageColumns,
+  wantsTags: boolean,
   wanted: number,
-  take: (row: StoredPageRow, range: PlaceRange) => "more" | "enough",
+  take: (row: ItemColumns, range: PlaceRange) => "more" | "enough",
 ) => void;
 
 /** Limit of rows in one read, when many candidates do not match the filters. */
 const rowsPerReadMax = 1_024;
 
 /** Creates the walker over a reader's connection. */
-function createWalker(of: PageParts, windows: WindowSizes): Walker {
+function createWalker(of: PageParts, reads: RowReads, windows: WindowSizes): Walker {
   const candidatesOf = createCandidates(of, windows);
-  const rowsAt = createRowReads(of.db);
-  return (walk, plan, columns, wanted, take) => {
-    const read = { ...columns, tags: columns.tags || walk.checksTags };
+  return (walk, plan, wantsTags, wanted, take) => {
     for (const range of walk.ranges) {
       const candidates = candidatesOf(walk, range, plan, wanted);
       for (const places of batchesOf(candidates, wanted)) {
         plan.checkpoint?.();
-        const rows = rowsAt(places, read, plan.order);
+        const rows = reads.at(places, wantsTags || walk.checksTags, plan.order);
         if (rows.some((row) => take(row, range) === "enough")) return;
       }
     }
@@ -245,20 +186,6 @@ function takeSome(candidates: Iterator<PlaceHalves>, count: number): PlaceHalves
     places.push(value);
   }
   return places;
-}
-
-type RowReads = (places: readonly PlaceHalves[], columns: PageColumns, order: "asc" | "desc") => StoredPageRow[];
-
-function createRowReads(db: Database): RowReads {
-  const prepared = new Map<string, Query<StoredPageRow>>();
-  return (places, columns, order) => {
-    if (places.length === 0) return [];
-    const sql = rowsSql(columns);
-    const query = prepared.get(sql) ?? prepareQuery<StoredPageRow>(db, sql);
-    prepared.set(sql, query);
-    const rows = query.all(placesJson(places));
-    return rows.sort(order === "asc" ? compareHalves : (a, b) => compareHalves(b, a));
-  };
 }
 
 /** Places in order. Nothing is read before the stream is opened. */

@@ -20,12 +20,12 @@ import { createIdPlaces, type IdPlaces } from "./id-places.ts";
 import type { Counts } from "./index-counters.ts";
 import type { Journal } from "./journal.ts";
 import type { RemovedRow } from "./journal-places.ts";
-import { placesJson } from "./page-sql.ts";
 import { createPartReads } from "./part-reads.ts";
 import type { PartMerges, PartSizes } from "./parts.ts";
 import { compareHalves, type PlaceHalves, pendingHeight, transactionsPerBlockMax } from "./place.ts";
 import { createFindableRows, type FindableRow, type FindableRows } from "./postings.ts";
 import { type BatchOwner, type BatchRow, idKeyOf, ownerOf, type RowBatch, rowOf } from "./row-batch.ts";
+import { placesJson } from "./row-reads.ts";
 import { rowColumns } from "./stored-row.ts";
 import { contentTags, decodeTagBlob, writeContentTags } from "./tag-blob.ts";
 

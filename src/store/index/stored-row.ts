@@ -107,7 +107,7 @@ export type KeyedRow = Readonly<{
 }>;
 
 /** Bytes that are unique for each target; `addressOfKey` returns the text. */
-function targetBytes(target: string): Uint8Array {
+export function targetBytes(target: string): Uint8Array {
   const bytes = isAddress(target) ? addressKey(target) : decodeBase64url(target);
   assert(bytes !== undefined, "a target that is not an address is canonical base64url");
   return bytes;

@@ -227,7 +227,7 @@ for (const [index, [name, value]] of knownPairs.entries()) {
 }
 
 /** Encodings of a value. Numbers are part of the format. */
-const forms = { text: 0, base64url: 1, hex: 2, decimal: 3, uuid: 4, prefixedHex: 5 } as const;
+export const tagForms = { text: 0, base64url: 1, hex: 2, decimal: 3, uuid: 4, prefixedHex: 5 } as const;
 
 const hexPattern = /^[0-9a-f]+$/;
 const decimalPattern = /^[1-9][0-9]{4,14}$/;
@@ -258,9 +258,54 @@ export function encodeTagBlob(tags: readonly Tag[]): Uint8Array {
 /** Reads the output of `encodeTagBlob`. */
 export function decodeTagBlob(blob: Uint8Array): Tag[] {
   const tags: Tag[] = [];
-  const cursor = { at: 0 };
-  while (cursor.at < blob.length) tags.push(readTag(blob, cursor));
+  const span = beginTags(blob);
+  while (nextTag(span)) tags.push({ name: tagNameOf(span), value: tagValueOf(span) });
   return tags;
+}
+
+/** The parts of the present tag of a blob. One object serves all tags of a blob. */
+export type TagSpan = {
+  readonly blob: Uint8Array;
+  /** Index in `knownPairs`; −1: the tag has parts. */
+  pair: number;
+  /** Index in `knownNames`; −1: the name is the text between `nameStart` and `nameEnd`. */
+  knownName: number;
+  nameStart: number;
+  nameEnd: number;
+  /** Form of the value, which is between `valueStart` and `end`. */
+  form: number;
+  valueStart: number;
+  /** Start of the next tag. */
+  end: number;
+};
+
+/** Begins before the first tag of a blob. */
+export function beginTags(blob: Uint8Array): TagSpan {
+  return { blob, pair: -1, knownName: -1, nameStart: 0, nameEnd: 0, form: tagForms.text, valueStart: 0, end: 0 };
+}
+
+/** Goes on to the next tag; false at the end. */
+export function nextTag(span: TagSpan): boolean {
+  if (span.end >= span.blob.length) return false;
+  const code = readVarint(span);
+  if (code !== 0 && code % 2 === 0) {
+    span.pair = code / 2 - 1;
+    return true;
+  }
+  span.pair = -1;
+  span.knownName = code === 0 ? -1 : (code - 1) / 2;
+  if (code === 0) {
+    const size = readVarint(span);
+    span.nameStart = span.end;
+    span.end += size;
+    span.nameEnd = span.end;
+  }
+  const head = readVarint(span);
+  span.form = head % 8;
+  span.valueStart = span.end;
+  span.end += Math.floor(head / 8);
+  assert(span.end <= span.blob.length, "a tag blob ends at the end of a tag");
+  return true;
 }
 
 /**
@@ -269,50 +314,38 @@ export function decodeTagBlob(blob: Uint8Array): Tag[] {
  */
 const { toString: readBytes, readUIntBE } = Buffer.prototype;
 
-type Cursor = { at: number };
-
-function readTag(bytes: Uint8Array, cursor: Cursor): Tag {
-  const code = readVarint(bytes, cursor);
-  if (code !== 0 && code % 2 === 0) {
-    const pair = knownPairs[code / 2 - 1];
-    assert(pair !== undefined, "a tag blob names a known pair");
-    return { name: pair[0], value: pair[1] };
-  }
-  const name = code === 0 ? readText(bytes, cursor) : knownNames[(code - 1) / 2];
+/** The name of the present tag. */
+export function tagNameOf({ blob, pair, knownName, nameStart, nameEnd }: TagSpan): string {
+  if (pair === -1 && knownName === -1) return readBytes.call(blob, "utf8", nameStart, nameEnd);
+  const name = pair === -1 ? knownNames[knownName] : knownPairs[pair]?.[0];
   assert(name !== undefined, "a tag blob names a known name");
-  return { name, value: readValue(bytes, cursor) };
+  return name;
 }
 
-function readText(bytes: Uint8Array, cursor: Cursor): string {
-  const size = readVarint(bytes, cursor);
-  const end = cursor.at + size;
-  const text = readBytes.call(bytes, "utf8", cursor.at, end);
-  cursor.at = end;
-  return text;
-}
-
-function readValue(bytes: Uint8Array, cursor: Cursor): string {
-  const head = readVarint(bytes, cursor);
-  const start = cursor.at;
-  const end = start + Math.floor(head / 8);
-  cursor.at = end;
-  switch (head % 8) {
-    case forms.text:
-      return readBytes.call(bytes, "utf8", start, end);
-    case forms.base64url:
-      return readBytes.call(bytes, "base64url", start, end);
-    case forms.hex:
-      return readBytes.call(bytes, "hex", start, end);
-    case forms.prefixedHex:
-      return `0x${readBytes.call(bytes, "hex", start, end)}`;
-    case forms.decimal:
-      return String(readUIntBE.call(bytes, start, end - start));
-    case forms.uuid: {
-      const hex = readBytes.call(bytes, "hex", start, end);
+/** The value of the present tag. */
+export function tagValueOf({ blob, pair, form, valueStart: start, end }: TagSpan): string {
+  if (pair !== -1) {
+    const value = knownPairs[pair]?.[1];
+    assert(value !== undefined, "a tag blob names a known pair");
+    return value;
+  }
+  switch (form) {
+    case tagForms.text:
+      return readBytes.call(blob, "utf8", start, end);
+    case tagForms.base64url:
+      return readBytes.call(blob, "base64url", start, end);
+    case tagForms.hex:
+      return readBytes.call(blob, "hex", start, end);
+    case tagForms.prefixedHex:
+      return `0x${readBytes.call(blob, "hex", start, end)}`;
+    case tagForms.decimal:
+      return String(readUIntBE.call(blob, start, end - start));
+    case tagForms.uuid: {
+      const hex = readBytes.call(blob, "hex", start, end);
       return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
     }
     default:
-      throw new Error(`a tag blob has no form ${head % 8}`);
+      throw new Error(`a tag blob has no form ${form}`);
   }
 }
 
@@ -329,12 +362,12 @@ function writeName(at: number, name: string): number {
 function writeValue(at: number, value: string): number {
   // The value is written after space for a length of one or two bytes.
   const form = formOf(value);
-  if (form !== forms.text) {
+  if (form !== tagForms.text) {
     const size = writeCompact(at + 2, value, form);
     if (size > 0) return closeValue(at, size, form);
   }
   const size = Buffer.byteLength(value);
-  const start = writeVarint(at, size * 8 + forms.text);
+  const start = writeVarint(at, size * 8 + tagForms.text);
   scratch.write(value, start);
   return start + size;
 }
@@ -349,25 +382,25 @@ function closeValue(at: number, size: number, form: number): number {
 /** The probable form of a value; only writing it shows whether it restores exactly the same text. */
 function formOf(value: string): number {
   const { length } = value;
-  if (length < hexLengthMin) return decimalPattern.test(value) ? forms.decimal : forms.text;
+  if (length < hexLengthMin) return decimalPattern.test(value) ? tagForms.decimal : tagForms.text;
   if (length % 2 === 0) {
-    if (length === uuidLength && uuidPattern.test(value)) return forms.uuid;
-    if (hexPattern.test(value)) return forms.hex;
-    if (value.startsWith("0x") && hexPattern.test(value.slice(2))) return forms.prefixedHex;
+    if (length === uuidLength && uuidPattern.test(value)) return tagForms.uuid;
+    if (hexPattern.test(value)) return tagForms.hex;
+    if (value.startsWith("0x") && hexPattern.test(value.slice(2))) return tagForms.prefixedHex;
   }
-  return base64urlLengths.has(length) ? forms.base64url : forms.text;
+  return base64urlLengths.has(length) ? tagForms.base64url : tagForms.text;
 }
 
 /** Writes a value in its form. @returns Its size, 0 when reading would not restore the text. */
 function writeCompact(at: number, value: string, form: number): number {
   switch (form) {
-    case forms.uuid:
+    case tagForms.uuid:
       return scratch.write(value.replaceAll("-", ""), at, "hex");
-    case forms.hex:
+    case tagForms.hex:
       return scratch.write(value, at, "hex");
-    case forms.prefixedHex:
+    case tagForms.prefixedHex:
       return scratch.write(value.slice(2), at, "hex");
-    case forms.decimal:
+    case tagForms.decimal:
       return writeDecimal(at, Number(value));
     default: {
       const size = scratch.write(value, at, "base64url");
@@ -395,11 +428,17 @@ function writeVarint(at: number, value: number): number {
   return end;
 }
 
-function readVarint(bytes: Uint8Array, cursor: Cursor): number {
+/** Reads the number at `span.end`, and moves it behind the number. */
+function readVarint(span: TagSpan): number {
+  const first = span.blob[span.end];
+  if (first !== undefined && first < 128) {
+    span.end += 1;
+    return first;
+  }
   let value = 0;
   let scale = 1;
   for (;;) {
-    const byte = bytes[cursor.at++];
+    const byte = span.blob[span.end++];
     assert(byte !== undefined && scale < 2 ** 49, "a tag blob ends at the end of a tag");
     value += (byte % 128) * scale;
     if (byte < 128) return value;
