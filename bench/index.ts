@@ -364,7 +364,7 @@ function createReaders(path: string, items: number) {
 
 type PageRuns = Readonly<{ queries: number; cold: number; beside: Readonly<Record<string, readonly number[]>> }>;
 
-/** Pages with each kind of filter: hot, cold where the system lets this process drop its cache, and beside the writer. */
+/** Pages with each kind of filter: hot, cold where the system lets this process drop its cache, beside the writer. */
 function measurePages(path: string, items: number, { queries, cold, beside }: PageRuns): BenchRow[] {
   const measure = (
     reader: IndexReader,
