@@ -6,15 +6,17 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { hostAndPort } from "../config/setting-readers.ts";
 import type { Config } from "../config/settings.ts";
+import type { Health } from "../gateway/health.ts";
 import type { RateLimits } from "../gateway/info.ts";
 import { type BodyMemory, createBodyMemory } from "../http/body-memory.ts";
 import type { Gateway } from "../http/gateway/gateway.ts";
 import { failurePage } from "../http/gateway/gateway-pages.ts";
+import { readyResponse } from "../http/gateway/service-routes.ts";
 import type { Certificate } from "../http/listener.ts";
 import { createMetricsRoutes, gatewayMetricsPaths } from "../http/metrics-routes.ts";
 import type { PaidReads } from "../http/paid-reads.ts";
 import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
-import type { RequestMetrics } from "../http/request-metrics.ts";
+import { createRequestMetrics, type RequestMetrics } from "../http/request-metrics.ts";
 import type { RequestSpans } from "../http/request-spans.ts";
 import { type HttpServer, openServer, type ServerOptions } from "../http/server.ts";
 import { createServiceApp, type Service } from "../http/service-app.ts";
@@ -23,9 +25,12 @@ import type { Closers } from "../lib/closers.ts";
 import type { BlobThread } from "../lib/event-loop.ts";
 import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
+import type { AppContext } from "./base.ts";
+import { certificateFiles, firstCertificate, renewOnHangup } from "./certificate.ts";
 import { badSettings, misuse } from "./complaints.ts";
 import { addressTest, proxyTest } from "./list-settings.ts";
 import { randomSeed } from "./random.ts";
+import { openBlobThread } from "./threads.ts";
 
 /** Another service and its listener. */
 export type ServicePlace = Readonly<{
@@ -54,6 +59,107 @@ export type Listening = Readonly<{
   log: Log;
   closers: Closers;
 }>;
+
+/** A listener of the program. */
+export type ListenerName = "gateway" | ServicePlace["name"];
+
+/** Counts and logs the responses of all listeners. */
+export function requestMetricsOf({ config, log }: AppContext, metrics: Metrics): RequestMetrics {
+  return createRequestMetrics(metrics, log, {
+    completed: config.LOG_REQUESTS,
+    cached: config.LOG_REQUESTS && config.LOG_MEMORY_HITS,
+  });
+}
+
+type PreparedListening = Readonly<{
+  listening: Listening;
+  /** SIGHUP reads the certificate of these listeners again. */
+  renew: (servers: readonly HttpServer[]) => void;
+}>;
+
+/** Reads the certificate, and creates what the listeners share. */
+export function prepareListening(
+  { config, log, closers }: AppContext,
+  metrics: Metrics,
+  stats: RequestMetrics,
+  spans: RequestSpans | undefined,
+): PreparedListening {
+  const files = certificateFiles(config);
+  const certificate = files && firstCertificate(files, systemClock, log);
+  const limiter = limiterOf(config, metrics);
+  const memory = bodyMemoryOf(config, metrics, openBlobThread(closers));
+  return {
+    listening: { config, certificate, stats, spans, limiter, memory, log, closers },
+    renew: (servers) => {
+      if (files !== undefined) renewOnHangup(files, [...servers], { clock: systemClock, log, closers });
+    },
+  };
+}
+
+type ServiceListeners = Readonly<{
+  servers: readonly HttpServer[];
+  /** URL of the admin API if it has a separate listener. */
+  adminUrl: string | undefined;
+  serviceUrls: ReadonlyMap<ServicePlace["name"], string>;
+}>;
+
+type OtherRoutes = Readonly<{
+  /** The admin API for a separate listener; undefined: it has none. */
+  administration: AnyElysia | undefined;
+  metrics: Metrics;
+  /** Of a program without a gateway: served as `/ready` by each service. */
+  health?: Health;
+}>;
+
+/** Opens the listeners of the admin API and of the services. */
+export function listenForServices(
+  listening: Listening,
+  services: readonly ServicePlace[],
+  { administration, metrics, health }: OtherRoutes,
+): ServiceListeners {
+  const apart = listening.config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
+  const adminServer = administration && listenForAdmin(listening, administration, apart);
+  const serviceServers = services.map((each) => [each.name, listenForService(listening, each, health)] as const);
+  return {
+    servers: [...serviceServers.map(([, server]) => server), ...(adminServer === undefined ? [] : [adminServer])],
+    adminUrl: adminServer?.url,
+    serviceUrls: new Map(serviceServers.map(([name, { url }]) => [name, url] as const)),
+  };
+}
+
+/** Reports the URLs of the open listeners. @param gateway - Undefined in a program without a gateway. */
+export function noteListeners(
+  note: ((name: ListenerName, url: string) => void) | undefined,
+  gateway: HttpServer | undefined,
+  { serviceUrls }: ServiceListeners,
+): void {
+  if (gateway !== undefined) note?.("gateway", gateway.url);
+  for (const [name, url] of serviceUrls) note?.(name, url);
+}
+
+/**
+ * Closes the listeners before all other parts; before them, health reports that the program is not ready.
+ *
+ * @param endStreams - Ends responses that never end by themselves.
+ */
+export function closeListenersFirst(
+  { config, closers }: AppContext,
+  servers: readonly HttpServer[],
+  health: Pick<Health, "stop">,
+  endStreams?: () => Promise<void>,
+): void {
+  // Concurrently: all listeners share one grace period for responses in progress.
+  closers.add("listeners", async () => {
+    await Promise.all(servers.map((each) => each.close(config.STOP_GRACE_MS)));
+  });
+  // A load balancer needs this time to send requests elsewhere.
+  closers.add("readiness", async () => {
+    health.stop();
+    for (const each of servers) each.drain();
+    await Bun.sleep(config.STOP_DELAY_MS);
+    await endStreams?.(); // the listeners would wait for them
+  });
+}
 
 /** Opens the listener of the gateway. It accepts the largest body of the services that are mounted on it. */
 export function listenForGateway(
@@ -102,7 +208,7 @@ export function rateLimitsOf(config: Config): RateLimits {
 }
 
 /** Creates the rate limiter of the settings. @throws Misuse for an invalid address in the allow list. */
-export function limiterOf(config: Config, metrics: Metrics): RateLimiter | undefined {
+function limiterOf(config: Config, metrics: Metrics): RateLimiter | undefined {
   const allowed = config.RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST;
   const isExempt = addressTest(allowed, "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST");
   if (!config.ENABLE_RATE_LIMITER) return undefined;
@@ -117,7 +223,7 @@ export function limiterOf(config: Config, metrics: Metrics): RateLimiter | undef
   });
 }
 
-export function bodyMemoryOf(config: Config, metrics: Metrics, blobThread: BlobThread): BodyMemory {
+function bodyMemoryOf(config: Config, metrics: Metrics, blobThread: BlobThread): BodyMemory {
   const { RESPONSE_BYTES_MAX: responseBytesMax, REQUEST_BYTES_MAX: requestBytesMax } = config;
   return createBodyMemory({ responseBytesMax, requestBytesMax, metrics, blobThread });
 }
@@ -127,7 +233,7 @@ export function bodyMemoryOf(config: Config, metrics: Metrics, blobThread: BlobT
  *
  * @param metrics - Served there without the admin key; undefined if the other listeners serve them.
  */
-export function listenForAdmin(
+function listenForAdmin(
   { config, certificate, stats, spans, memory, log, closers }: Listening,
   administration: AnyElysia,
   metrics: Metrics | undefined,
@@ -156,16 +262,19 @@ export function listenForAdmin(
   return server;
 }
 
-/** Opens the listener of another service. */
-export function listenForService(
+/** Opens the listener of another service. @param health - Served as `/ready`; undefined where the gateway serves it. */
+function listenForService(
   { config, certificate, stats, spans, limiter, memory, log, closers }: Listening,
   { name, service, port, bodyBytesMax: largest }: ServicePlace,
+  health: Health | undefined,
 ): HttpServer {
+  const app = createServiceApp(service);
+  if (health !== undefined) app.get("/ready", () => readyResponse(health));
   const options: ServerOptions = {
     hostname: config.HOST,
     port,
     certificate,
-    app: createServiceApp(service),
+    app,
     bodyBytesMax: largest,
     service: name,
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),

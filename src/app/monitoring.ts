@@ -9,7 +9,7 @@ import { statfs } from "node:fs/promises";
 import type { SourceStatus } from "../chain/nodes.ts";
 import type { Monitored } from "../http/gateway/admin-routes.ts";
 import { createRecent, durationBuckets, type RequestMetrics } from "../http/request-metrics.ts";
-import type { IndexingStatus } from "../indexing/indexing.ts";
+import type { FollowStatus } from "../indexing/follow.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { JsonObject, JsonValue } from "../lib/json.ts";
 import { type Log, type RecordedLine, recordLines } from "../lib/log.ts";
@@ -42,9 +42,15 @@ export type MonitoredServices = Readonly<{
   lines?: (() => readonly RecordedLine[]) | undefined;
 }>;
 
+/** Of indexing, what the operator sees. */
+export type MonitoredIndexing = Readonly<{
+  follow: Pick<FollowStatus, "ours" | "theirHeight" | "lag">;
+  reasons: readonly string[];
+}>;
+
 type MonitoringParts = Readonly<{
   requests: Pick<RequestMetrics, "totals" | "recent">;
-  indexing: () => IndexingStatus;
+  indexing: () => MonitoredIndexing;
   services: MonitoredServices;
 }>;
 

@@ -21,11 +21,10 @@ import type { Monitored } from "../http/gateway/admin-routes.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
 import { graphql } from "../http/graphql/graphql-routes.ts";
-import { createRequestMetrics, type RequestMetrics } from "../http/request-metrics.ts";
-import type { RequestSpans } from "../http/request-spans.ts";
+import type { RequestMetrics } from "../http/request-metrics.ts";
 import { createServiceApp } from "../http/service-app.ts";
 import type { FollowStatus } from "../indexing/follow.ts";
-import { type Indexing, openIndexing } from "../indexing/indexing.ts";
+import type { Indexing, IndexingHooks } from "../indexing/indexing.ts";
 import { openWebhooks, type Webhooks } from "../indexing/webhooks.ts";
 import { systemClock } from "../lib/clock.ts";
 import { openHttp } from "../lib/http-client.ts";
@@ -38,24 +37,26 @@ import { openOutbox } from "../store/outbox.ts";
 import { version } from "../version.ts";
 import { openAdministrationRoutes } from "./administration.ts";
 import { type Base, type BaseParts, createCheckList, openBase, type Sources } from "./base.ts";
-import { certificateFiles, firstCertificate, renewOnHangup } from "./certificate.ts";
+import { openChainIndexing } from "./chain-indexing.ts";
 import { badSettings } from "./complaints.ts";
 import { paidReadsOf, type SoldReading } from "./crypto-payments.ts";
 import { type AdminKey, adminKeyOf } from "./keys.ts";
 import {
-  bodyMemoryOf,
-  limiterOf,
-  listenForAdmin,
+  closeListenersFirst,
+  type ListenerName,
   listenForGateway,
-  listenForService,
+  listenForServices,
+  noteListeners,
+  prepareListening,
   rateLimitsOf,
+  requestMetricsOf,
   type ServicePlace,
 } from "./listeners.ts";
 import { type MonitoredServices, openMonitoring } from "./monitoring.ts";
 import { openColumnar, queriedStoreOptions } from "./open-columnar.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
 import { systemRandom, systemRandomBytes } from "./random.ts";
-import { loadsOf, openBlobThread, openManifestThreads, type Threads } from "./threads.ts";
+import { loadsOf, openManifestThreads, type Threads } from "./threads.ts";
 import { openTraces } from "./traces.ts";
 import { walletPagesOf } from "./wallet-pages.ts";
 
@@ -81,9 +82,6 @@ export type GatewayParts = BaseParts &
     /** Called with the URL of each open listener. For a setting of port 0 it has the port that was chosen. */
     onListening?: (name: ListenerName, url: string) => void;
   }>;
-
-/** A listener of the program. */
-export type ListenerName = "gateway" | ServicePlace["name"];
 
 /** Events of the admin API and of posts. Parts that open after their source subscribe to them. */
 type GatewayEvents = {
@@ -141,10 +139,7 @@ export function openGateway(
   const follow = () => indexing.status().follow;
   const health = healthOf(parts, reader, named.notes, concerns.check, queryStart.check, follow);
   const key = adminKeyOf(config, parts.folder.keys);
-  const requests = createRequestMetrics(metrics, parts.log, {
-    completed: config.LOG_REQUESTS,
-    cached: config.LOG_REQUESTS && config.LOG_MEMORY_HITS,
-  });
+  const requests = requestMetricsOf(parts, metrics);
   const monitored = openMonitoring(parts, base, {
     requests,
     indexing: () => indexing.status(),
@@ -174,16 +169,20 @@ export function openGateway(
   events.on("blockListChanged", gateway.forgetAll);
   events.on("items", (ids) => forget(ids, gateway, sources));
   const apart = isApart ? administration.routes : undefined;
-  const spans = openTraces(parts, metrics, parts.nodeUrls);
-  const listeners = openListeners(parts, { metrics, requests, spans }, gateway, services, apart);
+  const { servers, ...urls } = openListeners(parts, metrics, {
+    requests,
+    gateway,
+    services,
+    administration: apart,
+  });
   const webhooks = openSetWebhooks(parts, base);
   if (webhooks !== undefined) events.on("queuedTransaction", webhooks.onQueuedTransaction);
-  const indexing = startIndexing(parts, base, gateway, webhooks);
+  const indexing = openChainIndexing(parts, base, hooksOf(base, gateway, webhooks));
   events.on("bundleQueued", indexing.wakeBundles);
   events.on("transactionPosted", indexing.wake);
   concerns.add(() => indexing.status().reasons);
   closers.add("indexing", indexing.close);
-  closeListenersFirst(parts, listeners.servers, health, live);
+  closeListenersFirst(parts, servers, health, live?.close);
   addGatewayMetrics(metrics, {
     reader,
     follow,
@@ -196,9 +195,7 @@ export function openGateway(
   // Last: the query threads compete with the start for the processors.
   void queryStart.begin();
   return {
-    url: listeners.server.url,
-    adminUrl: listeners.adminServer?.url,
-    serviceUrls: new Map(listeners.serviceServers.map(([name, { url }]) => [name, url] as const)),
+    ...urls,
     wantBundle: administration.wantBundle,
     shownKey: key.shown,
     ...{ reader, indexing, health, sources },
@@ -210,60 +207,29 @@ export function openGateway(
   };
 }
 
-/** Opens all listeners. @param administration - The admin API for a separate listener. */
+type ListenersNeeds = Readonly<{
+  requests: RequestMetrics;
+  gateway: Gateway;
+  services: readonly ServicePlace[];
+  /** The admin API for a separate listener. */
+  administration: AnyElysia | undefined;
+}>;
+
+/** Opens all listeners, and before them the traces of their requests. */
 function openListeners(
   parts: GatewayParts,
-  {
-    metrics,
-    requests: stats,
-    spans,
-  }: Readonly<{
-    metrics: Metrics;
-    requests: RequestMetrics;
-    spans: RequestSpans | undefined;
-  }>,
-  gateway: Gateway,
-  services: readonly ServicePlace[],
-  administration: AnyElysia | undefined,
+  metrics: Metrics,
+  { requests, gateway, services, administration }: ListenersNeeds,
 ) {
-  const { config, log, closers } = parts;
-  const files = certificateFiles(config);
-  const certificate = files && firstCertificate(files, systemClock, log);
-  const limiter = limiterOf(config, metrics);
-  const memory = bodyMemoryOf(config, metrics, openBlobThread(closers));
-  const listening = { config, certificate, stats, spans, limiter, memory, log, closers };
-  const server = listenForGateway(listening, gateway, services, paidReadsOf(parts.paid, limiter, log));
-  const apart = config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
-  const adminServer = administration && listenForAdmin(listening, administration, apart);
-  const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
-  const servers = [server, ...serviceServers.map(([, each]) => each)];
-  if (adminServer !== undefined) servers.push(adminServer);
-  if (files !== undefined) renewOnHangup(files, servers, { clock: systemClock, log, closers });
-  parts.onListening?.("gateway", server.url);
-  for (const [name, { url }] of serviceServers) parts.onListening?.(name, url);
-  return { server, adminServer, serviceServers, servers };
-}
-
-type Closing = Pick<ReturnType<typeof listenForGateway>, "close" | "drain">;
-
-/** Closes the listeners before all other parts; before them, health reports that the gateway is not ready. */
-function closeListenersFirst(
-  { config, closers }: GatewayParts,
-  servers: readonly Closing[],
-  health: Health,
-  live: EventHub | undefined,
-): void {
-  // Concurrently: all listeners share one grace period for responses in progress.
-  closers.add("listeners", async () => {
-    await Promise.all(servers.map((each) => each.close(config.STOP_GRACE_MS)));
-  });
-  // A load balancer needs this time to send requests elsewhere.
-  closers.add("readiness", async () => {
-    health.stop();
-    for (const each of servers) each.drain();
-    await Bun.sleep(config.STOP_DELAY_MS);
-    await live?.close(); // the listeners would wait for its streams
-  });
+  const spans = openTraces(parts, metrics, parts.nodeUrls);
+  const { listening, renew } = prepareListening(parts, metrics, requests, spans);
+  const paidReads = paidReadsOf(parts.paid, listening.limiter, parts.log);
+  const server = listenForGateway(listening, gateway, services, paidReads);
+  const others = listenForServices(listening, services, { administration, metrics });
+  const servers = [server, ...others.servers];
+  renew(servers);
+  noteListeners(parts.onListening, server, others);
+  return { servers, url: server.url, adminUrl: others.adminUrl, serviceUrls: others.serviceUrls };
 }
 
 /** Starts the query threads before the first query. The gateway is not ready before they have started. */
@@ -450,49 +416,26 @@ function mountsOf(config: Config, services: readonly ServicePlace[]): AnyElysia[
   return config.MOUNT_SERVICES ? services.map((each) => createServiceApp(each.service, `/${each.name}`)) : [];
 }
 
-function startIndexing(
-  { config, log }: GatewayParts,
-  { filters, metrics, threads, reader, index, sources }: Base,
-  gateway: Gateway,
-  webhooks: Webhooks | undefined,
-): Indexing {
+/** Webhooks and caches follow the changes of the index. */
+function hooksOf({ metrics, reader, sources }: Base, gateway: Gateway, webhooks: Webhooks | undefined): IndexingHooks {
   const forks = createForkMetrics(metrics, reader.tip()?.height ?? -1);
-  return openIndexing({
-    nodes: sources.nodes,
-    verify: threads.verify,
-    unbundle: threads.unbundle,
-    index,
-    reader,
-    content: sources.content,
-    // A gateway that begins with imported heights follows the chain from their end.
-    start: config.START_HEIGHT === "latest" ? (importedEnd(reader) ?? "latest") : config.START_HEIGHT,
-    stop: config.STOP_HEIGHT,
-    unbundleFilter: filters.unbundle.filter,
-    indexFilter: filters.index.filter,
-    reevaluateOnChange: config.FILTER_CHANGE_REPROCESS,
-    isMempoolWatched: config.ENABLE_MEMPOOL_WATCHER,
-    hooks: {
-      onBlock: (block) => {
-        forks.onBlock(block.height);
-        forget(block.ids, gateway, sources);
-        webhooks?.onBlock(block);
-      },
-      onItems: (ids) => {
-        forget(ids, gateway, sources);
-        webhooks?.onItems(ids);
-      },
-      onRollback: (fromHeight) => {
-        forks.onRollback(fromHeight);
-        webhooks?.onRollback(fromHeight);
-        gateway.forgetAll();
-        sources.content.forgetAll();
-      },
+  return {
+    onBlock: (block) => {
+      forks.onBlock(block.height);
+      forget(block.ids, gateway, sources);
+      webhooks?.onBlock(block);
     },
-    times: { followMs: config.FOLLOW_INTERVAL_MS },
-    clock: systemClock,
-    random: systemRandom,
-    log,
-  });
+    onItems: (ids) => {
+      forget(ids, gateway, sources);
+      webhooks?.onItems(ids);
+    },
+    onRollback: (fromHeight) => {
+      forks.onRollback(fromHeight);
+      webhooks?.onRollback(fromHeight);
+      gateway.forgetAll();
+      sources.content.forgetAll();
+    },
+  };
 }
 
 /** Drops the cached responses and the cached content of ids that have changed. */
@@ -556,10 +499,4 @@ function openLargeManifests({ config, folder, log, closers }: GatewayParts): Lar
   });
   closers.add("builds of manifest indexes", manifests.close);
   return manifests;
-}
-
-/** The first height after imported partitions; undefined without one. */
-function importedEnd({ storedPartitions }: IndexReader): number | undefined {
-  const next = storedPartitions.nextHeight();
-  return next === 0 ? undefined : next;
 }

@@ -1,6 +1,6 @@
 /**
  * The composition root: opens the ledger, the parts that every service uses, payment, uploads, and last the gateway
- * with all listeners.
+ * with all listeners, or the listeners of the services alone.
  * @module
  */
 import type { Config } from "../config/settings.ts";
@@ -20,10 +20,11 @@ import { type AppContext, openBase } from "./base.ts";
 import { openPaidReading } from "./crypto-payments.ts";
 import { watchDamage } from "./databases.ts";
 import type { UploadWallet } from "./keys.ts";
-import type { ServicePlace } from "./listeners.ts";
+import type { ListenerName, ServicePlace } from "./listeners.ts";
 import { recordLog } from "./monitoring.ts";
-import { type ListenerName, type OpenGateway, openGateway } from "./open-gateway.ts";
+import { type OpenGateway, openGateway } from "./open-gateway.ts";
 import { openPayment } from "./open-payment.ts";
+import { type OpenServices, openServices, withoutGateway } from "./open-services.ts";
 import { createUploadSearch, openUpload } from "./open-upload.ts";
 import type { OpenSandbox } from "./sandbox.ts";
 
@@ -76,10 +77,37 @@ export type OpenProgram = OpenGateway & Readonly<{ ledger: LedgerDatabase }>;
 
 /** Opens the program; `closers` close it. Rejects when a port, a folder or the ledger is unavailable. */
 export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
-  const { config, folder, closers, nodeUrls, rootHosts, wallet, starting, sandbox, testWallet } = parts;
+  const { rootHosts, wallet, testWallet, sandbox } = parts;
+  const opened = await openParts(parts);
+  const { app, ledger, gatewayUrl, payment, upload } = opened;
+  if (upload === undefined) await noteWaitingUploads(ledger, opened.storeName, app.log);
+  const reading = await openPaidReading(app, { ledger, x402: payment?.x402 });
+  const gateway = openGateway(
+    { ...opened.shared, rootHosts, wallet, testWallet, paid: reading && { reading, publicUrl: gatewayUrl } },
+    opened.base,
+    opened.places,
+  );
+  upload?.start(gateway.wantBundle);
+  sandbox?.reportTo(gateway.serviceUrls.get("payment") ?? "");
+  return { ...gateway, ledger };
+}
+
+/** Opens a program whose SERVICES leave out the gateway. Rejects as {@link openProgram} does. */
+export async function openProgramWithoutGateway(parts: ProgramParts): Promise<OpenServices> {
+  const { shared, base, payment, upload, places } = await openParts({ ...parts, config: withoutGateway(parts.config) });
+  // Payments in AR are found in blocks of the index.
+  const isChainNeeded = upload !== undefined || payment?.addresses.has("native") === true;
+  const services = openServices({ ...shared, isChainNeeded }, base, places);
+  upload?.start(services.wantBundle);
+  return services;
+}
+
+/** Opens what a program has with a gateway and without: the ledger, the base, payment and uploads. */
+async function openParts(parts: ProgramParts) {
+  const { config, folder, closers, nodeUrls, rootHosts, wallet, starting, sandbox } = parts;
   const recorded = recordLog(parts.log);
   const { log, check: damage } = watchDamage(recorded.log, folder, config);
-  const app = { config, folder, log, closers };
+  const app: AppContext = { config, folder, log, closers };
   const ledger = await openLedger({ url: config.LEDGER_URL, path: folder.ledger });
   closers.add("ledger", ledger.close);
   const storeName = storedStoreName(folder.uploads, () => crypto.randomUUID());
@@ -90,8 +118,10 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
   const ports = createPorts(config);
   const publicUrl = (name: ListenerName, setting: string | undefined) =>
     createPublicUrl({ setting, port: () => ports.of(name), ownHosts: [config.HOST, ...rootHosts] });
-  const gatewayUrl = publicUrl("gateway", config.GATEWAY_PUBLIC_URL);
   const isOn = (name: ListenerName) => config.SERVICES.includes(name);
+  // Without a gateway here, only the operator knows the address of another one.
+  const hasGatewayUrl = isOn("gateway") || config.GATEWAY_PUBLIC_URL !== undefined;
+  const gatewayUrl = hasGatewayUrl ? publicUrl("gateway", config.GATEWAY_PUBLIC_URL) : () => "";
   const isPriced = isOn("payment") || isOn("upload") || config.X402_PAY_TO !== undefined;
   const payment = isPriced
     ? openPayment(app, {
@@ -107,33 +137,26 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
           publicUrl: uploadUrl,
         })
       : undefined;
-  if (upload === undefined) await noteWaitingUploads(ledger, storeName, log);
-  const reading = await openPaidReading(app, { ledger, x402: payment?.x402 });
   const places: readonly (Omit<ServicePlace, "service"> & Readonly<{ service: Service | undefined }>)[] = [
     { name: "upload", service: upload?.service, port: config.UPLOAD_PORT, bodyBytesMax: uploadBodyBytesMax },
     { name: "payment", service: payment?.service, port: config.PAYMENT_PORT, bodyBytesMax: paymentBodyBytesMax },
   ];
-  const gateway = openGateway(
-    {
+  return {
+    ...{ app, base, ledger, storeName, gatewayUrl, payment, upload },
+    places: places.flatMap(({ service, ...place }) => (service === undefined ? [] : [{ ...place, service }])),
+    /** Parameters of the gateway, and of a program without one. */
+    shared: {
       ...app,
-      nodeUrls,
-      rootHosts,
-      ...{ starting, wallet, testWallet, damage },
+      ...{ nodeUrls, starting, damage },
       monitored: {
         ledger: createLedgerMonitor(metrics, ledger, systemClock),
         uploads: upload?.monitored,
         lines: recorded.lines,
       },
       operatorEndpoints: payment?.operatorEndpoints ?? [],
-      paid: reading && { reading, publicUrl: gatewayUrl },
       onListening: ports.note,
     },
-    base,
-    places.flatMap(({ service, ...place }) => (service === undefined ? [] : [{ ...place, service }])),
-  );
-  upload?.start(gateway.wantBundle);
-  sandbox?.reportTo(gateway.serviceUrls.get("payment") ?? "");
-  return { ...gateway, ledger };
+  };
 }
 
 /** Accepted items are posted by the upload service only. */

@@ -1,12 +1,12 @@
 /**
- * `cairn serve`: the gateway against real nodes.
+ * `cairn serve`: the services against real nodes.
  * @module
  */
 
 import { dataFolderAt, takeFolder } from "../app/data-folder.ts";
 import { claimDatabases, explainDamage } from "../app/databases.ts";
 import { readUploadWallet } from "../app/keys.ts";
-import { openLog, openProgram } from "../app/program.ts";
+import { openLog, openProgram, openProgramWithoutGateway } from "../app/program.ts";
 import type { Config } from "../config/settings.ts";
 import { createClosers } from "../lib/closers.ts";
 import { runUntilStopped } from "./until-stopped.ts";
@@ -19,7 +19,8 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
     const wallet = config.WALLET_FILE === undefined ? undefined : readUploadWallet("WALLET_FILE", config.WALLET_FILE);
     const folder = takeFolder(config, closers);
     await claimDatabases(folder, config, log);
-    const gateway = await openProgram({
+    const open = config.SERVICES.includes("gateway") ? openProgram : openProgramWithoutGateway;
+    const program = await open({
       wallet,
       config,
       folder,
@@ -28,10 +29,10 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
       log,
       closers,
     });
-    const { adminUrl, shownKey } = gateway;
-    const services = Object.fromEntries(gateway.serviceUrls);
+    const { adminUrl, shownKey } = program;
+    const services = Object.fromEntries(program.serviceUrls);
     const record = {
-      gateway: gateway.url,
+      gateway: program.url,
       ...services,
       adminUrl,
       nodes: config.TRUSTED_NODE_URL,
@@ -45,7 +46,7 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
 }
 
 type ServeRecord = Readonly<{
-  gateway: string;
+  gateway: string | undefined;
   payment?: string;
   upload?: string;
   adminUrl: string | undefined;
@@ -55,7 +56,7 @@ type ServeRecord = Readonly<{
 
 function text({ gateway, payment, upload, adminUrl, nodes, adminKey }: ServeRecord): string {
   const rows = [
-    `gateway    ${gateway}`,
+    ...(gateway === undefined ? [] : [`gateway    ${gateway}`]),
     ...(payment === undefined ? [] : [`payment    ${payment}`]),
     ...(upload === undefined ? [] : [`upload     ${upload}`]),
     `following  ${nodes.join(", ")}`,

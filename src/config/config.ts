@@ -56,7 +56,7 @@ export function readConfig(environment: Environment, mode: Mode): ReadConfig {
     filled: filled as Config,
     origins: new Map([...givenNames].map(([name, given]) => [name, translatedFrom(name, carried) ?? [given]])),
     warnings: [...foreignWarnings(carried.foreign), ...unknownNames(environment, carried)],
-    complaints: [...complaints, ...mismatches(read), ...sharedPorts(read, mode, givenNames)],
+    complaints: [...complaints, ...mismatches(read, mode), ...sharedPorts(read, mode, givenNames)],
   };
 }
 
@@ -98,15 +98,16 @@ function aliasNote(name: string): string {
 }
 
 /** Complaints about settings that contradict each other. */
-function mismatches(config: Config): string[] {
+function mismatches(config: Config, mode: Mode): string[] {
   const { TLS_CERT_FILE, TLS_KEY_FILE } = config;
   const faults: string[] = [];
   if ((TLS_CERT_FILE === undefined) !== (TLS_KEY_FILE === undefined))
     faults.push("TLS_CERT_FILE and TLS_KEY_FILE must be set together");
   if (config.METRICS_ON_ADMIN_LISTEN && config.ADMIN_LISTEN === undefined)
     faults.push("METRICS_ON_ADMIN_LISTEN requires ADMIN_LISTEN: otherwise metrics are not served");
-  if (config.SERVICES !== undefined && !config.SERVICES.includes("gateway"))
-    faults.push("SERVICES must include gateway: payment and upload read the chain through it");
+  if (config.SERVICES?.length === 0) faults.push("SERVICES must name at least one of gateway, payment, upload");
+  else if (mode === "dev" && config.SERVICES !== undefined && !config.SERVICES.includes("gateway"))
+    faults.push("SERVICES must include gateway under dev: its sample site and its addresses are the gateway's");
   if (config.COLUMNAR_STORE === "clickhouse" && config.CLICKHOUSE_URL === undefined)
     faults.push("COLUMNAR_STORE=clickhouse requires CLICKHOUSE_URL");
   return faults;
@@ -116,7 +117,7 @@ function mismatches(config: Config): string[] {
 function sharedPorts(config: Config, mode: Mode, givenNames: ReadonlyMap<string, string>): string[] {
   const { SERVICES: services = [] } = config;
   const names = [
-    "GATEWAY_PORT" as const,
+    ...(services.includes("gateway") ? ["GATEWAY_PORT" as const] : []),
     ...(services.includes("payment") ? ["PAYMENT_PORT" as const] : []),
     ...(services.includes("upload") ? ["UPLOAD_PORT" as const] : []),
   ];

@@ -49,7 +49,7 @@ export const serverSettings = {
     unit: "names",
     effect:
       "Services that run, separated by commas: `gateway`, `payment`, `upload`. One that is left out opens no port " +
-      "and sends no requests. The gateway is always one of them, because the others read the chain through it.",
+      "and sends no requests. Without `gateway`, the admin API is only on ADMIN_LISTEN.",
   }),
   MOUNT_SERVICES: setting({
     read: flag,

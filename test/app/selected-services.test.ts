@@ -92,13 +92,16 @@ describe("a gateway whose uploads are switched off", () => {
 
 describe("rejected", () => {
   test.each([
-    ["payment,upload", "SERVICES must include gateway: payment and upload read the chain through it"],
-    ["gateway,graphql", "gateway, payment, upload"],
-  ])("SERVICES=%s", (SERVICES, reason) => {
-    expect(readConfig({ SERVICES }, "serve").complaints.join("\n")).toContain(reason);
+    ["dev", "payment,upload", "SERVICES must include gateway under dev"],
+    ["serve", ",", "SERVICES must name at least one of gateway, payment, upload"],
+    ["serve", "gateway,graphql", "gateway, payment, upload"],
+  ] as const)("%s with SERVICES=%s", (mode, SERVICES, reason) => {
+    expect(readConfig({ SERVICES }, mode).complaints.join("\n")).toContain(reason);
   });
 
   test("a shared port, but not with a service that is left out", () => {
+    const alone = { SERVICES: "payment", GATEWAY_PORT: "3001", PAYMENT_PORT: "3001" };
+    expect(readConfig(alone, "serve").complaints).toEqual([]);
     const shared = { GATEWAY_PORT: "3001", PAYMENT_PORT: "3001" };
     expect(readConfig(shared, "serve").complaints.length).toBe(1);
     expect(readConfig({ ...shared, SERVICES: "gateway,upload" }, "serve").complaints).toEqual([]);

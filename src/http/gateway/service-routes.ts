@@ -30,17 +30,12 @@ export function createServiceRoutes({ info, peers, health }: ServiceRoutesOption
   const peersResponse = async ({ request }: Readonly<{ request: Request }>) =>
     jsonTextResponse(writeJson(await peers(request.signal)));
   const healthResponse = () => jsonResponse(health.record(), 200, noStore);
-  const readyResponse = () => {
-    if (health.isReady()) return jsonResponse(health.record(), 200, noStore);
-    const { status, retryAfterSeconds } = failures.busy;
-    return jsonResponse(health.record(), status, { ...noStore, "Retry-After": String(retryAfterSeconds) });
-  };
 
   const routes = new Elysia({ strictPath: true })
     .get("/health", healthResponse, shown("Health, under the path of orchestrators", health200))
     .get(
       "/ready",
-      readyResponse,
+      () => readyResponse(health),
       shown("Whether the gateway can serve", health200, { 503: json("Not yet.", ref("Health")) }),
     );
   for (const prefix of servicePrefixes) {
@@ -52,6 +47,13 @@ export function createServiceRoutes({ info, peers, health }: ServiceRoutesOption
       .get(`${prefix}/healthcheck`, healthResponse, detailOf("Health, with reasons", health200));
   }
   return routes;
+}
+
+/** 200 when the program can serve, else 503; the body says why not. */
+export function readyResponse(health: Health): Response {
+  if (health.isReady()) return jsonResponse(health.record(), 200, noStore);
+  const { status, retryAfterSeconds } = failures.busy;
+  return jsonResponse(health.record(), status, { ...noStore, "Retry-After": String(retryAfterSeconds) });
 }
 
 const info200 = json("The record.", ref("GatewayInfo"));
