@@ -19,7 +19,7 @@ const labels = new Set(["status_code", "queue_name"]);
 let stack: UploadStack;
 let served: ReadonlySet<string>;
 beforeAll(async () => {
-  stack = await openUploadStack();
+  stack = await openUploadStack({ environment: { SOLVENCY_PUBLISH_MS: "86400000" } });
   const text = await (await fetch(`${stack.content}/metrics`)).text();
   served = new Set([...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name ?? ""));
 }, 60_000);

@@ -29,7 +29,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   "src/dev": ["src/http"],
   "src/app": ["src/http", "src/dev", "src/columnar"],
   "src/cli": ["src/app"],
-  workers: ["src/columnar", "src/gateway", "src/graphql", "src/store", "src/threads"],
+  workers: ["src/columnar", "src/gateway", "src/graphql", "src/payment", "src/store", "src/threads"],
 };
 
 const lineLengthMax = 120;

@@ -25,6 +25,7 @@ import { createPromoEndpoints } from "../http/payment/operator-promo-routes.ts";
 import { paymentReference } from "../http/payment/payment-reference.ts";
 import { createPriceRoutes } from "../http/payment/price-routes.ts";
 import { createQuoteRoutes } from "../http/payment/quote-routes.ts";
+import { createReportEndpoints, createSolvencyRoutes } from "../http/payment/solvency-routes.ts";
 import { createWebhookRoutes } from "../http/payment/stripe-webhook-routes.ts";
 import { createTokenRoutes } from "../http/payment/token-payment-routes.ts";
 import { createTopUpRoutes } from "../http/payment/top-up-routes.ts";
@@ -40,6 +41,7 @@ import { createCardEvents } from "../payment/cards/card-settlement.ts";
 import { runCardWatch } from "../payment/cards/card-watch.ts";
 import { openStripe } from "../payment/cards/stripe-client.ts";
 import { type Credits, createCredits, openExpiry } from "../payment/credits/credits.ts";
+import type { LedgerReports } from "../payment/operator/ledger-reports.ts";
 import { createOperatorAccounts } from "../payment/operator/operator-accounts.ts";
 import { createOperatorPromos } from "../payment/operator/operator-promos.ts";
 import { refundPayment } from "../payment/operator/operator-refunds.ts";
@@ -64,6 +66,7 @@ import { badSettings } from "./complaints.ts";
 import { openTokens, openX402 } from "./crypto-payments.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { storedKey } from "./keys.ts";
+import { openLedgerReports } from "./open-solvency.ts";
 import { randomSeed, systemRandom, systemRandomBytes } from "./random.ts";
 import type { OpenSandbox } from "./sandbox.ts";
 import { accountUrlOf } from "./wallet-pages.ts";
@@ -95,6 +98,7 @@ export type OpenPayment = Readonly<{
   addresses: ReadonlyMap<Token, string>;
   /** Undefined: x402 is off. */
   x402: X402 | undefined;
+  reports: LedgerReports;
   /** Endpoints of the admin API. */
   operatorEndpoints: readonly AdminEndpoint[];
 }>;
@@ -112,8 +116,9 @@ export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
   const priced = openPrices(app, { nodes, ledger, feedUrl: sandbox?.feedUrl, metrics });
   const { prices, rules, isNetworkPriceKnown } = priced;
   const x402 = openX402(app, { ledger, makeId, prices, rules });
+  const reports = openLedgerReports(app);
   const sales = config.SERVICES.includes("payment")
-    ? openSales(app, parts, { credits, makeId, priced, x402 })
+    ? openSales(app, parts, { credits, makeId, priced, x402, reports })
     : undefined;
   const accounts = createOperatorAccounts({ ledger, clock: systemClock, makeId });
   return {
@@ -121,10 +126,12 @@ export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
     service: sales?.service,
     addresses: sales?.addresses ?? new Map(),
     x402: x402.x402,
+    reports,
     operatorEndpoints: [
       ...createAccountEndpoints(accounts),
       ...createPaymentEndpoints({ ledger, refund: sales?.refund }),
       ...createPromoEndpoints(createOperatorPromos({ ledger, rules: rules.promos, clock: systemClock })),
+      ...createReportEndpoints({ ledger, reports, everyMs: config.SOLVENCY_PUBLISH_MS, clock: systemClock }),
     ],
   };
 }
@@ -134,10 +141,11 @@ type SalesParts = Readonly<{
   makeId: MakeId;
   priced: OpenPrices;
   x402: ReturnType<typeof openX402>;
+  reports: LedgerReports;
 }>;
 
 /** Opens cards, payments in tokens, and the routes. */
-function openSales(app: AppContext, parts: PaymentParts, { credits, makeId, priced, x402 }: SalesParts) {
+function openSales(app: AppContext, parts: PaymentParts, { credits, makeId, priced, x402, reports }: SalesParts) {
   const { config, folder } = app;
   const { ledger, reader, nodes, metrics, gatewayUrl, publicUrl, wallet, sandbox, damage } = parts;
   const { prices, rules, promos } = priced;
@@ -180,6 +188,7 @@ function openSales(app: AppContext, parts: PaymentParts, { credits, makeId, pric
           payments: (address, page) => ledger.read((tx) => readPayments(tx, address, page)),
           pending: (address, limit) => ledger.read((tx) => pendingPaymentsOf(tx, address, limit)),
         }),
+      () => createSolvencyRoutes({ access, prove: reports.prove }),
       () =>
         createAccountHistoryRoutes({
           access,

@@ -71,6 +71,7 @@ import { readUploadWallet, storedSigningWallet, type UploadWallet } from "./keys
 import { readAddressList } from "./list-settings.ts";
 import type { MonitoredUploads } from "./monitoring.ts";
 import type { OpenPayment } from "./open-payment.ts";
+import { startPublication } from "./open-solvency.ts";
 import { systemRandom } from "./random.ts";
 import { openUploadThreads, type UploadThreads } from "./threads.ts";
 
@@ -135,17 +136,7 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
   await quota.recount();
   const paid = intake && multipart && (await openX402Uploads(app, parts, { intake, multipart, quota, threads }));
   const createPaid = paid && createPaidUploadCreator(paid, publicUrl);
-  const checks = createCheckList([
-    createUploadHealth({
-      quota,
-      diskFailure,
-      hasWallet: wallet !== undefined,
-      ledgerFaults: ledger.faults,
-      height: () => reader.tip()?.height,
-      isPriceKnown: payment.isNetworkPriceKnown,
-      freeBytesMax: config.FREE_UPLOAD_BYTES,
-    }),
-  ]);
+  const checks = createChecks(config, parts, { quota, diskFailure });
   const health = createHealth({ clock: systemClock, checks: [checks.check], notes: [], readiness: [] });
   const find = intake && ((id: string) => ledger.read((tx) => readTakenById(tx, id)));
   const semaphore = createSemaphore(receiptSemaphore.atWorkMax, receiptSemaphore.waitingMax);
@@ -178,8 +169,25 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
     items.on("retried", pipeline.wake);
     items.on("taken", pipeline.onItem);
     checks.add(pipeline.reasons);
+    checks.add(startPublication(app, { ledger, reader, metrics, reports: payment.reports, intake, wallet }));
   };
   return { service, start, monitored: wallet && monitoredUploads(config, parts, wallet, () => items.emit("retried")) };
+}
+
+function createChecks(
+  config: Config,
+  { ledger, reader, payment, wallet }: UploadParts,
+  parts: Readonly<{ quota: UploadQuota; diskFailure: OpenIntake["diskFailure"] }>,
+) {
+  const health = createUploadHealth({
+    ...parts,
+    hasWallet: wallet !== undefined,
+    ledgerFaults: ledger.faults,
+    height: () => reader.tip()?.height,
+    isPriceKnown: payment.isNetworkPriceKnown,
+    freeBytesMax: config.FREE_UPLOAD_BYTES,
+  });
+  return createCheckList([health]);
 }
 
 /** Most bundles that the operator sees at once. */

@@ -137,6 +137,8 @@ async function openParts(parts: ProgramParts) {
           publicUrl: uploadUrl,
         })
       : undefined;
+  if (config.SOLVENCY_PUBLISH_MS !== 0 && upload?.monitored === undefined)
+    log.warn("roots of solvency are not published while uploads are off", { interval: config.SOLVENCY_PUBLISH_MS });
   const places: readonly (Omit<ServicePlace, "service"> & Readonly<{ service: Service | undefined }>)[] = [
     { name: "upload", service: upload?.service, port: config.UPLOAD_PORT, bodyBytesMax: uploadBodyBytesMax },
     { name: "payment", service: payment?.service, port: config.PAYMENT_PORT, bodyBytesMax: paymentBodyBytesMax },

@@ -58,6 +58,11 @@ const manifestTimeoutMs = 60_000;
 /** A body of 16 MB takes 10 ms. */
 const bodyTimeoutMs = 60_000;
 
+/** A million accounts take some seconds. */
+const reportTimeoutMs = 10 * 60_000;
+/** Each may take seconds. */
+const reportsWaitingMax = 32;
+
 const intakeTimeoutMs = 2 * 60_000;
 /** Longer than the slowest client takes for the next piece of an item in progress. */
 const intakeIdleMs = 10 * 60_000;
@@ -145,6 +150,14 @@ export function openBlobThread(closers: Closers): BlobThread {
     assert(blob !== undefined, "an object URL is known in every thread until it is revoked");
     return blob;
   };
+}
+
+/** Opens the thread that reads the whole ledger for reports; it starts with its first job. */
+export function openReportThread(closers: Closers): Pool<Workers["ledger-reports"]> {
+  const options = { entry: "ledger-reports", threads: 1, timeoutMs: reportTimeoutMs, idleMs } as const;
+  const pool = openPool({ ...options, queueMax: reportsWaitingMax });
+  closers.add("thread of ledger reports", pool.close);
+  return pool;
 }
 
 /** Opens the pools of uploads; their threads start with their first job. */

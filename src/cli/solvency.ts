@@ -15,15 +15,18 @@ import { invalidValue, jsonText } from "../lib/printable.ts";
 import { readAddress } from "../payment/addresses.ts";
 import {
   proveInclusion,
-  readLeaves,
+  readBalances,
   rootRecord,
   rootTags,
   type SolvencyVerdict,
+  settledMs,
   solvencyRoot,
   verifySolvency,
   writeRoot,
 } from "../payment/operator/solvency.ts";
-import { isSameNode, type SolvencyLeaf } from "../payment/operator/solvency-tree.ts";
+import { findRoot, publishedRoot } from "../payment/operator/solvency-roots.ts";
+import { isSameNode } from "../payment/operator/solvency-tree.ts";
+import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { openLedger } from "../store/ledger/open-ledger.ts";
 import { momentText, signedWincText } from "./operator-client.ts";
 import { objectIn, openServiceClient, printRetry } from "./service-client.ts";
@@ -36,7 +39,7 @@ export type SolvencyOptions = Readonly<{
   action: string;
   /** `prove`: an address. `verify`: a file with a root or a proof. */
   subject: string | undefined;
-  /** `prove`: the file of the root. */
+  /** `prove`: the file of the root; undefined: the newest that the program published. */
   root: string | undefined;
   wallet: string | undefined;
   /** `root`: URL of the upload service that publishes it; undefined: it is only signed. */
@@ -48,9 +51,6 @@ export type SolvencyOptions = Readonly<{
   /** Unix milliseconds. */
   now: number;
 }>;
-
-/** A transfer may be written some seconds after its id was made; older balances no longer change. Milliseconds. */
-const settledMs = 5 * 60_000;
 
 /** A file of a root or a proof. Bytes. */
 const recordBytesMax = 2 ** 20;
@@ -74,7 +74,8 @@ export async function runSolvency(config: Config, options: SolvencyOptions): Pro
 async function makeRoot(config: Config, options: SolvencyOptions): Promise<number> {
   const { signer } = readSigningWallet(options.wallet ?? config.WALLET_FILE, config.DATA_DIR);
   const at = options.now - settledMs;
-  const root = solvencyRoot(at, await leavesAt(config, at));
+  const balances = await withLedger(config, (ledger, secret) => readBalances(ledger, at, secret()));
+  const root = solvencyRoot(balances);
   const item = signBytes(writeRoot(root), rootTags, signer);
   const record = rootRecord(root, item.id, item.bytes);
   if (options.publishTo !== undefined) await publish(options.publishTo, item.bytes);
@@ -95,18 +96,30 @@ async function publish(url: string, bytes: Uint8Array<ArrayBuffer>): Promise<voi
 async function prove(config: Config, { subject, root: file, output }: SolvencyOptions): Promise<number> {
   const address = subject === undefined ? undefined : readAddress(subject)?.address;
   if (address === undefined) throw misuse(invalidValue("<subject>", subject ?? "", "the address of an account"));
-  if (file === undefined) throw misuse("--root is missing: the file that 'cairn solvency root' wrote");
-  const record = readRecord(file);
-  const verdict = verifySolvency(record);
-  if (verdict.fault !== undefined) throw misuse(`${file}: ${verdict.fault}`);
-  const { at, root } = verdict.root;
-  const leaves = await leavesAt(config, at);
-  if (!isSameNode(solvencyRoot(at, leaves).root, root))
-    throw failed(`the ledger of ${config.DATA_DIR} does not have this root: it is another ledger's`);
-  const proof = proveInclusion(leaves, address, String(record["item"]));
+  const named = file === undefined ? undefined : readRecord(file);
+  const { item, at, balances } = await withLedger(config, async (ledger, secret) => {
+    const record = named ?? (await publishedRecord(ledger));
+    const verdict = verifySolvency(record);
+    if (verdict.fault !== undefined) throw misuse(`${file ?? "the published root"}: ${verdict.fault}`);
+    const { id, at, root } = verdict.root;
+    // A root that the program published has its own secret in the ledger.
+    const stored = await ledger.read((tx) => findRoot(tx, id));
+    const balances = await readBalances(ledger, at, stored?.secret ?? secret());
+    if (!isSameNode(solvencyRoot(balances).root, root))
+      throw failed(`the ledger of ${config.DATA_DIR} does not have this root: it is another ledger's`);
+    return { item: String(record["item"]), at, balances };
+  });
+  const proof = proveInclusion(balances, address, item);
   if (proof === undefined) throw failed(`${address} had no credits at ${momentText(at)}`);
   writeRecord(proof, output);
   return exitCodes.done;
+}
+
+async function publishedRecord(ledger: LedgerDatabase): Promise<JsonObject> {
+  const published = await ledger.read(publishedRoot);
+  if (published === undefined)
+    throw misuse("--root is missing: the file that 'cairn solvency root' wrote; the program has published no root");
+  return { item: published.item };
 }
 
 function verify({ subject: file, signer, json }: SolvencyOptions): number {
@@ -140,14 +153,17 @@ function signedBy(verdict: SolvencyVerdict, signer: string | undefined): Solvenc
   return { fault: "the root is signed by another wallet" };
 }
 
-async function leavesAt(config: Config, at: number): Promise<SolvencyLeaf[]> {
+/** @param work - Also gets the secret of the data folder, which is created when it is first used. */
+async function withLedger<Result>(
+  config: Config,
+  work: (ledger: LedgerDatabase, secret: () => Uint8Array) => Promise<Result>,
+): Promise<Result> {
   const url = config.LEDGER_URL;
   const { ledger: path, keys } = (url === undefined ? existingDataFolder : dataFolderAt)(config.DATA_DIR);
   if (url === undefined && !existsSync(path)) throw misuse(`there is no ledger in ${config.DATA_DIR}`);
   const ledger = await openLedger({ url, path });
   try {
-    const secret = storedKey(keys, "solvency-salts");
-    return await ledger.read((tx) => readLeaves(tx, at, secret));
+    return await work(ledger, () => storedKey(keys, "solvency-salts"));
   } finally {
     await ledger.close();
   }

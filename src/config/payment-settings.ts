@@ -2,7 +2,19 @@
  * Settings of the payment service: prices and the ledger, cards, tokens, and x402.
  * @module
  */
-import { count, duration, flag, list, port, postgresUrl, secretText, setting, text, url } from "./setting-readers.ts";
+import {
+  count,
+  duration,
+  flag,
+  hourToWeekOrNone,
+  list,
+  port,
+  postgresUrl,
+  secretText,
+  setting,
+  text,
+  url,
+} from "./setting-readers.ts";
 
 export const paymentSettings = {
   PAYMENT_PORT: setting({
@@ -30,6 +42,14 @@ export const paymentSettings = {
     unit: "URL",
     effect: "PostgreSQL database of the ledger (`postgres://…`); unset is SQLite in DATA_DIR.",
     secret: true,
+  }),
+  SOLVENCY_PUBLISH_MS: setting({
+    read: hourToWeekOrNone,
+    fallback: 0,
+    unit: "milliseconds",
+    effect:
+      "Interval between the roots of solvency that the program publishes as data items, an hour to a week: 86400000 " +
+      "is each day, at 00:00 UTC. 0 publishes none. It needs uploads (WALLET_FILE).",
   }),
   JWT_SECRET: setting({
     read: secretText,

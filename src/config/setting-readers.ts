@@ -84,6 +84,13 @@ export function duration(value: string): number {
   return wholeNumber(value, 1, "a whole number of milliseconds, 1 or more");
 }
 
+/** Milliseconds from an hour to a week, or 0. */
+export function hourToWeekOrNone(value: string): number {
+  const [hourMs, weekMs] = [3_600_000, 604_800_000];
+  const expected = `0, or milliseconds from an hour (${hourMs}) to a week (${weekMs})`;
+  return value === "0" ? 0 : wholeNumber(value, hourMs, expected, weekMs);
+}
+
 /** A TCP port; 0 picks a free port. */
 export function port(value: string): number {
   return wholeNumber(value, 0, "0–65535", 65_535);

@@ -26,6 +26,7 @@ export type Workers = Readonly<{
   index: typeof import("../../workers/index.ts");
   "index-merges": typeof import("../../workers/index-merges.ts");
   intake: typeof import("../../workers/intake.ts");
+  "ledger-reports": typeof import("../../workers/ledger-reports.ts");
   manifests: typeof import("../../workers/manifests.ts");
   receipts: typeof import("../../workers/receipts.ts");
   sign: typeof import("../../workers/sign.ts");
@@ -46,6 +47,7 @@ export const workerEntries = [
   "index",
   "index-merges",
   "intake",
+  "ledger-reports",
   "manifests",
   "receipts",
   "sign",

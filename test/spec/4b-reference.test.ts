@@ -20,6 +20,7 @@ const beyond = [
   "GET /account/free",
   "GET /account/payments",
   "GET /svc/account/history",
+  "GET /svc/account/solvency-proof",
   "GET /account/approval",
   "GET /",
   "GET /info",

@@ -113,7 +113,8 @@ export async function startDev(options: StartOptions = {}): Promise<RunningProgr
   };
 }
 
-function newFolder(): string {
+/** A data folder with keys, so that a start does not generate them. */
+export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "cairn-"));
   for (const [kind, name, key] of [
     ["devnet", "wallet-rsa.json", rsaKeys["4096"]],

@@ -10,6 +10,7 @@ import { paymentHistorySchemas } from "./account-routes.ts";
 import { giftSchemas } from "./gift-routes.ts";
 import { creditSchemas, priceSchemas, tokenSchemas } from "./payment-records.ts";
 import { quoteSchemas } from "./quote-routes.ts";
+import { solvencySchemas } from "./solvency-routes.ts";
 import { topUpSchemas } from "./top-up-routes.ts";
 import { x402Schemas } from "./x402-top-up-routes.ts";
 
@@ -29,6 +30,7 @@ export const paymentReference: Reference = {
     ...creditSchemas,
     ...paymentHistorySchemas,
     ...accountHistorySchemas,
+    ...solvencySchemas,
     ...tokenSchemas,
     ...topUpSchemas,
     ...quoteSchemas,

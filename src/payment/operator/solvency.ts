@@ -12,7 +12,7 @@ import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../../lib/json.ts";
-import type { Tx } from "../../store/ledger/ledger-database.ts";
+import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import { firstIdAt, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 import {
@@ -23,6 +23,7 @@ import {
   rootFrom,
   rootOf,
   type SolvencyLeaf,
+  type SolvencyTree,
   type SumNode,
 } from "./solvency-tree.ts";
 
@@ -49,33 +50,54 @@ const itemBytesMax = 64 * 1_024;
 /** Rows of one query. */
 const rowsPerPage = 10_000;
 
+/** A transfer may be written some seconds after its id was made; older balances no longer change. Milliseconds. */
+export const settledMs = 5 * 60_000;
+
 /** Accounts of clients. Those below zero owe, and are owed nothing. */
 const clients = ["user", "escrow", "held", "gift"].map((kind) => `a.account LIKE '${kind}:%'`).join(" OR ");
 
-/** Reads the balances of clients above zero before a moment, in the order of their accounts. */
-export async function readLeaves(tx: Tx, at: number, secret: Uint8Array): Promise<SolvencyLeaf[]> {
+/** The balances of a moment, with their tree. */
+export type SolvencyBalances = Readonly<{ at: number; leaves: readonly SolvencyLeaf[]; tree: SolvencyTree }>;
+
+/**
+ * Reads the balances of clients above zero before a moment, in the order of their accounts.
+ *
+ * @param at - Unix milliseconds, at least `settledMs` ago: then balances no longer change between two pages.
+ */
+export async function readBalances(
+  ledger: Pick<LedgerDatabase, "read">,
+  at: number,
+  secret: Uint8Array,
+): Promise<SolvencyBalances> {
   const leaves: SolvencyLeaf[] = [];
   let after = "";
   for (;;) {
-    const rows = await tx.all<{ account: string; winc: bigint }>(
-      "SELECT a.account, a.balance - CAST(COALESCE((SELECT SUM(e.amount) FROM entries e WHERE e.account = a.account " +
-        `AND e.transfer_id >= ?), 0) AS BIGINT) AS winc FROM accounts a WHERE (${clients}) AND a.account > ? ` +
-        "ORDER BY a.account LIMIT ?",
-      ...[firstIdAt(at), after, BigInt(rowsPerPage)],
+    const bounds = [firstIdAt(at), after, BigInt(rowsPerPage)];
+    const rows = await ledger.read((tx) =>
+      tx.all<{ account: string; winc: bigint }>(
+        "SELECT a.account, a.balance - CAST(COALESCE((SELECT SUM(e.amount) FROM entries e " +
+          "WHERE e.account = a.account AND e.transfer_id >= ?), 0) AS BIGINT) AS winc FROM accounts a " +
+          `WHERE (${clients}) AND a.account > ? ORDER BY a.account LIMIT ?`,
+        ...bounds,
+      ),
     );
     for (const row of rows) if (row.winc > 0n) leaves.push({ ...row, salt: saltOf(row.account, secret) });
-    if (rows.length < rowsPerPage) return leaves;
+    if (rows.length < rowsPerPage) return balancesOf(at, leaves);
     after = rows.at(-1)?.account ?? "";
   }
+}
+
+export function balancesOf(at: number, leaves: readonly SolvencyLeaf[]): SolvencyBalances {
+  return { at, leaves, tree: buildTree(leaves) };
 }
 
 function saltOf(account: string, secret: Uint8Array): Uint8Array {
   return sha256(concatBytes([secret, new TextEncoder().encode(account)]));
 }
 
-/** The root of leaves. */
-export function solvencyRoot(at: number, leaves: readonly SolvencyLeaf[]): SolvencyRoot {
-  return { at, accounts: leaves.length, root: rootOf(buildTree(leaves)) };
+/** The root of balances. */
+export function solvencyRoot({ at, leaves, tree }: SolvencyBalances): SolvencyRoot {
+  return { at, accounts: leaves.length, root: rootOf(tree) };
 }
 
 /** The payload of a root's data item. */
@@ -90,14 +112,14 @@ export function rootRecord(root: SolvencyRoot, id: string, item: Uint8Array): Js
 
 /** The proof that an account is in the tree of a signed root; undefined when it had no credits then. */
 export function proveInclusion(
-  leaves: readonly SolvencyLeaf[],
+  { leaves, tree }: SolvencyBalances,
   address: UserAddress,
   item: string,
 ): JsonObject | undefined {
   const index = leaves.findIndex(({ account }) => account === user(address));
   const leaf = leaves[index];
   if (leaf === undefined) return undefined;
-  const path = pathOf(buildTree(leaves), index).map(({ hash, winc }) => ({
+  const path = pathOf(tree, index).map(({ hash, winc }) => ({
     hash: encodeBase64url(hash),
     winc: winc.toString(),
   }));

@@ -1,14 +1,11 @@
 /**
- * The ledger's schema: the SQL scripts of its tables, with their columns explained, and the migration of a ledger.
+ * The ledger's schema: the SQL scripts of its tables, with their columns explained.
  *
  * The n-th script takes a ledger from version n to n + 1, on SQLite and PostgreSQL alike. Statements end with `;` at
  * the end of a line. A released script never changes, because its text is part of the fingerprint that a ledger is
  * checked against. New scripts are added at the end.
  * @module
  */
-import { schemaFingerprint, scriptsToRun } from "../../lib/schema-scripts.ts";
-import type { Tx } from "./ledger-database.ts";
-
 // The tables of double entry.
 //
 // accounts   balance is the sum of the account's entries, updated in the same transaction; created with its first entry
@@ -543,6 +540,24 @@ CREATE TABLE promo_codes (
 );
 `;
 
+// The table of roots of solvency that the program publishes.
+//
+// at         the moment of the balances: the start of a period, so that each period has one root
+// id, item   the signed data item of the root, base64url; every attempt to upload it sends the same bytes
+// secret     the secret of the salts of its leaves, hexadecimal: every process of the ledger proves accounts
+// published_at  when the upload service accepted it; NULL while it waits
+const solvencyTables = `
+CREATE TABLE solvency_roots (
+  at BIGINT NOT NULL PRIMARY KEY,
+  id TEXT NOT NULL,
+  item TEXT NOT NULL,
+  secret TEXT NOT NULL,
+  signed_at BIGINT NOT NULL,
+  published_at BIGINT
+);
+CREATE UNIQUE INDEX solvency_roots_by_id ON solvency_roots (id);
+`;
+
 export const ledgerSchema: readonly string[] = [
   ledgerTables,
   approvalTables,
@@ -562,38 +577,5 @@ export const ledgerSchema: readonly string[] = [
   readingTables,
   operatorTables,
   promoCodeTables,
+  solvencyTables,
 ];
-
-/** The statements of a script, one by one. */
-function statementsOf(script: string): string[] {
-  return script
-    .split(/;\s*$/m)
-    .map((statement) => statement.trim())
-    .filter((statement) => statement !== "");
-}
-
-/**
- * Brings a ledger to the newest version.
- *
- * @param written - Converts a statement to the database's dialect.
- * @param scripts - Those of this program; tests have more.
- * @throws Error when a newer program, or a program with other scripts, wrote the ledger.
- */
-export async function migrate(
-  tx: Tx,
-  written: (statement: string) => string = (statement) => statement,
-  scripts: readonly string[] = ledgerSchema,
-): Promise<void> {
-  await tx.run("CREATE TABLE IF NOT EXISTS ledger_version (version BIGINT NOT NULL)");
-  await tx.run("CREATE TABLE IF NOT EXISTS ledger_fingerprint (fingerprint TEXT NOT NULL)");
-  const row = await tx.get<{ version: bigint }>("SELECT version FROM ledger_version");
-  const made = await tx.get<{ fingerprint: string }>("SELECT fingerprint FROM ledger_fingerprint");
-  const version = Number(row?.version ?? 0n);
-  const toRun = scriptsToRun(scripts, { version, fingerprint: made?.fingerprint });
-  if (toRun.length === 0) return;
-  for (const script of toRun) for (const statement of statementsOf(script)) await tx.run(written(statement));
-  await tx.run("DELETE FROM ledger_version");
-  await tx.run("INSERT INTO ledger_version (version) VALUES (?)", BigInt(scripts.length));
-  await tx.run("DELETE FROM ledger_fingerprint");
-  await tx.run("INSERT INTO ledger_fingerprint (fingerprint) VALUES (?)", schemaFingerprint(scripts));
-}

@@ -6,7 +6,8 @@ import type { LedgerDatabase } from "./ledger-database.ts";
 import { openPostgresLedger } from "./postgres-ledger.ts";
 import { openSqliteLedger } from "./sqlite-ledger.ts";
 
-type LedgerPlace = Readonly<{
+/** Where a ledger is. */
+export type LedgerPlace = Readonly<{
   /** `postgres://…`; `undefined` is the file. */
   url: string | undefined;
   /** The SQLite file. */

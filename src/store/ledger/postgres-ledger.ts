@@ -6,7 +6,7 @@
 import type { ReservedSQL } from "bun";
 import { Failure } from "../../failures.ts";
 import { checkValues, type LedgerDatabase, type Row, type Value, type Work } from "./ledger-database.ts";
-import { migrate } from "./ledger-schema.ts";
+import { migrate } from "./ledger-migration.ts";
 import {
   createReads,
   createWrites,

@@ -17,7 +17,8 @@ import { assert } from "../../lib/assert.ts";
 import { namingFile } from "../sqlite.ts";
 import { createGroupSync } from "./group-sync.ts";
 import { checkValues, type LedgerDatabase, type Row, type Value, type Work } from "./ledger-database.ts";
-import { ledgerSchema, migrate } from "./ledger-schema.ts";
+import { migrate } from "./ledger-migration.ts";
+import { ledgerSchema } from "./ledger-schema.ts";
 import {
   createReads,
   createWrites,

@@ -10,8 +10,9 @@ import { encodeBase64url } from "../../../src/lib/base64url.ts";
 import { isJsonArray, isJsonObject, type JsonObject } from "../../../src/lib/json.ts";
 import { readAddress } from "../../../src/payment/addresses.ts";
 import {
+  balancesOf,
   proveInclusion,
-  readLeaves,
+  readBalances,
   rootRecord,
   rootTags,
   type SolvencyVerdict,
@@ -34,7 +35,7 @@ const leafOf = (index: number): SolvencyLeaf => ({
 const leavesOf = (count: number) => Array.from({ length: count }, (_, index) => leafOf(index));
 
 function signed(leaves: readonly SolvencyLeaf[], at = testStart) {
-  const root = solvencyRoot(at, leaves);
+  const root = solvencyRoot(balancesOf(at, leaves));
   const item = signBytes(writeRoot(root), rootTags, signer);
   return rootRecord(root, item.id, item.bytes);
 }
@@ -63,7 +64,7 @@ test("a proof is valid, and no changed field of it", () => {
   const leaves = leavesOf(5);
   const record = signed(leaves);
   const address = readAddress(leafOf(2).account.slice(5))?.address;
-  const proof = address && proveInclusion(leaves, address, String(record["item"]));
+  const proof = address && proveInclusion(balancesOf(testStart, leaves), address, String(record["item"]));
   if (!isJsonObject(proof)) throw new Error("there is a proof");
   expect(verifySolvency(proof)).toMatchObject({
     included: { account: leafOf(2).account, winc: leafOf(2).winc },
@@ -97,7 +98,7 @@ test("a proof is valid, and no changed field of it", () => {
 });
 
 test("another data item of the wallet is rejected", () => {
-  const item = signBytes(writeRoot(solvencyRoot(1, [])), [{ name: "Type", value: "other" }], signer);
+  const item = signBytes(writeRoot(solvencyRoot(balancesOf(1, []))), [{ name: "Type", value: "other" }], signer);
   expect(faultOf(verifySolvency({ item: encodeBase64url(item.bytes) }))).toBe(
     "the data item is not a root of solvency",
   );
@@ -117,7 +118,7 @@ for (const kind of ledgerKinds())
       await credits.reserve({ ...held, expiresAt: clock.now() + 1_000 });
       clock.advance(1);
       const at = clock.now();
-      const read = () => database.read((tx) => readLeaves(tx, at, secret));
+      const read = async () => (await readBalances(database, at, secret)).leaves;
       const leaves = await read();
       expect(leaves.map(({ account, winc }) => [account, winc])).toEqual([
         ["escrow:approval", 100n],
@@ -130,7 +131,7 @@ for (const kind of ledgerKinds())
       clock.advance(60_000);
       await payment.chargeBack(ada, 2_000n);
       expect(await read()).toEqual(leaves);
-      const [first] = await database.read((tx) => readLeaves(tx, at, new Uint8Array(32)));
+      const [first] = (await readBalances(database, at, new Uint8Array(32))).leaves;
       expect(first?.salt).not.toEqual(leaves[0]?.salt ?? new Uint8Array());
       await payment.close();
     });

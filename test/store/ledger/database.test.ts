@@ -4,7 +4,8 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { amountMax, type LedgerDatabase, type Tx } from "../../../src/store/ledger/ledger-database.ts";
-import { ledgerSchema, migrate } from "../../../src/store/ledger/ledger-schema.ts";
+import { migrate } from "../../../src/store/ledger/ledger-migration.ts";
+import { ledgerSchema } from "../../../src/store/ledger/ledger-schema.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
 
