@@ -9,15 +9,17 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { graphqlSync } from "graphql";
 import { type Address, addressOf, blockHashFromBytes, idFromBytes } from "../src/arweave/id.ts";
-import { writeTransactionCursor } from "../src/graphql/cursor.ts";
+import { transactionCursorBytes } from "../src/graphql/cursor.ts";
 import { createQueryExecutor, type QueryExecutor } from "../src/graphql/execute.ts";
 import { schema } from "../src/graphql/graphql-schema.ts";
 import { createDocuments } from "../src/graphql/graphql-server.ts";
 import { writeAr } from "../src/graphql/shapes.ts";
 import { assert } from "../src/lib/assert.ts";
+import { encodeBase64url } from "../src/lib/base64url.ts";
 import { openIndexReader } from "../src/store/index/index-reader.ts";
 import { allColumns, type IndexReader, type ItemRow, noColumns, type PageRow } from "../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writer.ts";
+import type { Place } from "../src/store/index/place.ts";
 import { type Bench, type BenchSize, inOrder, type Outcome, perSecond, timed } from "./harness.ts";
 import { runLoad } from "./http-client.ts";
 import { blockRow, transactionRow } from "./sample-rows.ts";
@@ -185,7 +187,7 @@ async function bodyOf(execute: QueryExecutor, query: string, variables: Record<s
 function cursorsOf(reader: IndexReader, count: number): string[] {
   const tip = reader.tip()?.height ?? 0;
   return Array.from({ length: count }, (_, index) =>
-    writeTransactionCursor({ height: 1 + Math.floor((index * tip) / count), txIndex: 0, offset: 1_500_000 }),
+    cursorOf({ height: 1 + Math.floor((index * tip) / count), txIndex: 0, offset: 1_500_000 }),
   );
 }
 
@@ -215,7 +217,7 @@ function objectsOf(reader: IndexReader): object {
       const { rows, hasNextPage } = reader.page({ after: place, order: "desc", limit: pageRows, columns });
       return {
         pageInfo: { hasNextPage },
-        edges: rows.map((row) => ({ cursor: writeTransactionCursor(row.place), node: node(row) })),
+        edges: rows.map((row) => ({ cursor: cursorOf(row.place), node: node(row) })),
       };
     },
   };
@@ -300,4 +302,8 @@ function item(height: number, index: number): ItemRow {
 
 function hash(text: string): Uint8Array {
   return new Uint8Array(createHash("sha256").update(text).digest());
+}
+
+function cursorOf(place: Place): string {
+  return encodeBase64url(transactionCursorBytes(place));
 }

@@ -14,11 +14,6 @@ const blockMark = 0x62;
 const transactionBytes = 15;
 const blockBytes = 6;
 
-/** Writes the cursor of a transaction or data item. */
-export function writeTransactionCursor(place: Place): string {
-  return encodeBase64url(transactionCursorBytes(place));
-}
-
 const cursorBytes = Buffer.alloc(transactionBytes);
 cursorBytes[0] = transactionMark;
 

@@ -4,13 +4,9 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import {
-  readBlockCursor,
-  readTransactionCursor,
-  writeBlockCursor,
-  writeTransactionCursor,
-} from "../../src/graphql/cursor.ts";
+import { readBlockCursor, readTransactionCursor, writeBlockCursor } from "../../src/graphql/cursor.ts";
 import { itemOffsetEnd, type Place, pendingHeight } from "../../src/store/index/place.ts";
+import { writeTransactionCursor } from "../support/transaction-cursor.ts";
 
 const places = fc.record({
   height: fc.integer({ min: 0, max: pendingHeight }),

@@ -4,9 +4,10 @@
  */
 import fc from "fast-check";
 import { type GraphQLObjectType, getNamedType, isObjectType, parse } from "graphql";
-import { writeBlockCursor, writeTransactionCursor } from "../../src/graphql/cursor.ts";
+import { writeBlockCursor } from "../../src/graphql/cursor.ts";
 import { schema } from "../../src/graphql/graphql-schema.ts";
 import { exceededLimits } from "../../src/graphql/query-limits.ts";
+import { writeTransactionCursor } from "../support/transaction-cursor.ts";
 import { addressOf, blockOf, idOf } from "./memory-index.ts";
 
 const filters = {

@@ -3,7 +3,7 @@
  * @module
  */
 import { type ExecutionResult, graphqlSync } from "graphql";
-import { writeBlockCursor, writeTransactionCursor } from "../../src/graphql/cursor.ts";
+import { writeBlockCursor } from "../../src/graphql/cursor.ts";
 import { schema } from "../../src/graphql/graphql-schema.ts";
 import {
   type BlocksArguments,
@@ -13,6 +13,7 @@ import {
 } from "../../src/graphql/page-query.ts";
 import type { RequestParameters } from "../../src/graphql/request-parameters.ts";
 import { allColumns, type PageBlock, type PageRow } from "../../src/store/index/index-types.ts";
+import { writeTransactionCursor } from "../support/transaction-cursor.ts";
 import { createMemoryIndex, matches } from "./memory-index.ts";
 
 /** Executes a request with graphql-js; `signatures` by id. Counts are those of fewer than a thousand rows. */

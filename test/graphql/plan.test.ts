@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from "bun:test";
-import { writeBlockCursor, writeTransactionCursor } from "../../src/graphql/cursor.ts";
+import { writeBlockCursor } from "../../src/graphql/cursor.ts";
 import {
   type BlocksArguments,
   readBlocksPlan,
@@ -13,6 +13,7 @@ import {
 } from "../../src/graphql/page-query.ts";
 import { noColumns } from "../../src/store/index/index-types.ts";
 import { pendingHeight } from "../../src/store/index/place.ts";
+import { writeTransactionCursor } from "../support/transaction-cursor.ts";
 import { addressOf, blockHashOf, idOf } from "./memory-index.ts";
 
 const columns = { ...noColumns, tags: true, block: true };

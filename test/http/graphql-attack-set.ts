@@ -3,8 +3,9 @@
  * Source: docs/reference/threats.md (G1).
  * @module
  */
-import { writeTransactionCursor } from "../../src/graphql/cursor.ts";
+
 import { idOf } from "../graphql/memory-index.ts";
+import { writeTransactionCursor } from "../support/transaction-cursor.ts";
 
 /**
  * An attack: what it is, its body, and what must come: a status, and a message of this form, or data without errors.

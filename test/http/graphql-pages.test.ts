@@ -9,13 +9,13 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeTransactionCursor } from "../../src/graphql/cursor.ts";
 import type { TransactionsArguments } from "../../src/graphql/page-query.ts";
 import type { PageRow } from "../../src/store/index/index-types.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { executeByGraphqlJs } from "../graphql/oracle.ts";
 import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
+import { writeTransactionCursor } from "../support/transaction-cursor.ts";
 import { type Choose, known, type MadeUpChain, openMadeUpChain } from "./graphql-chain.ts";
 import { openGraphqlServer } from "./graphql-server.ts";
 
