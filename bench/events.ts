@@ -1,6 +1,6 @@
 /**
- * Live events: the processor time of a thousand subscribers of one filter against one subscriber, in the thread that
- * reads the journal; without sockets.
+ * Live events and GraphQL subscriptions: the processor time of a thousand subscribers of one filter and selection
+ * against one subscriber, in the thread that reads the journal; without sockets.
  * @module
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -9,7 +9,8 @@ import { join } from "node:path";
 import { addressOf, type Id, idFromBytes } from "../src/arweave/id.ts";
 import type { EventFilter } from "../src/gateway/events/event-filter.ts";
 import { openEventHub } from "../src/gateway/events/event-hub.ts";
-import { namedEvents } from "../src/gateway/events/event-text.ts";
+import { type EventFormat, namedEvents } from "../src/gateway/events/event-text.ts";
+import { subscriptionFormat } from "../src/http/graphql/subscription-response.ts";
 import { assert } from "../src/lib/assert.ts";
 import { silentLog } from "../src/lib/log.ts";
 import { openIndexReader } from "../src/store/index/index-reader.ts";
@@ -25,9 +26,25 @@ const sizes: Readonly<Record<BenchSize, { rows: number; rounds: number; subscrib
 const rowsPerWrite = 500;
 const owner = crypto.getRandomValues(new Uint8Array(65));
 
-const filters: readonly (readonly [name: string, rows: EventFilter["rows"]])[] = [
-  ["every row", {}],
-  ["one row in a hundred", { tags: [{ name: "Rare", values: ["x"], op: "EQ" }] }],
+const rare: EventFilter["rows"] = { tags: [{ name: "Rare", values: ["x"], op: "EQ" }] };
+
+const leaf = (name: string) => ({ key: name, name, inner: [] });
+const tagFields = [leaf("name"), leaf("value")];
+const nodeFields = [leaf("id"), { key: "tags", name: "tags", inner: tagFields }];
+const selection = { key: "transactions", fields: [leaf("kind"), { key: "node", name: "node", inner: nodeFields }] };
+
+type Case = Readonly<{ name: string; rows: EventFilter["rows"]; format: () => EventFormat }>;
+
+/** Each subscription makes a format of its own, as each request does. */
+const cases: readonly Case[] = [
+  { name: "live events", rows: {}, format: () => namedEvents },
+  { name: "live events, one row in a hundred", rows: rare, format: () => namedEvents },
+  { name: "GraphQL", rows: {}, format: () => subscriptionFormat({ topic: "transactions", selection }) },
+  {
+    name: "GraphQL, one row in a hundred",
+    rows: rare,
+    format: () => subscriptionFormat({ topic: "transactions", selection }),
+  },
 ];
 
 /** Processor time of events, by the number of subscribers. */
@@ -36,15 +53,15 @@ export const eventsBench: Bench = {
   measure: async (size) => {
     const { rows, rounds, subscribers } = sizes[size];
     const table: BenchRow[] = [];
-    for (const [name, filter] of filters) {
+    for (const each of cases) {
       const pairs: { many: number; one: number }[] = [];
       for (let round = 0; round < rounds; round += 1) {
-        const one = await secondsOf(rows, 1, filter);
-        pairs.push({ one, many: await secondsOf(rows, subscribers, filter) });
+        const one = await secondsOf(rows, 1, each);
+        pairs.push({ one, many: await secondsOf(rows, subscribers, each) });
       }
       const show = (values: readonly number[]) => `${((median(values) * 1e6) / rows).toFixed(1)} µs CPU a change`;
       table.push({
-        name: `live events, ${subscribers.toLocaleString("en")} subscribers of one filter (${name})`,
+        name: `${each.name}, ${subscribers.toLocaleString("en")} subscribers of one filter`,
         metric: show(pairs.map(({ many }) => many)),
         reference: `one subscriber ${show(pairs.map(({ one }) => one))}`,
         ratio: median(pairs.map(({ many, one }) => many / one)),
@@ -56,7 +73,7 @@ export const eventsBench: Bench = {
 };
 
 /** Processor time until all subscribers have their events. Seconds. */
-async function secondsOf(rows: number, subscribers: number, filter: EventFilter["rows"]): Promise<number> {
+async function secondsOf(rows: number, subscribers: number, { rows: filter, format }: Case): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "cairn-bench-events-"));
   const path = join(folder, "index.sqlite");
   const writer = openIndexWriter(path, { clock: Date.now });
@@ -73,7 +90,7 @@ async function secondsOf(rows: number, subscribers: number, filter: EventFilter[
       };
       const sink = { waiting: () => 0, send, end: () => undefined };
       hub.subscribe(
-        { filter: { rows: filter, blocks: undefined }, format: namedEvents, after: undefined, client: String(count) },
+        { filter: { rows: filter, blocks: undefined }, format: format(), after: undefined, client: String(count) },
         sink,
       );
     }

@@ -36,7 +36,7 @@ export async function executeQuery(job: GraphqlJob): Promise<GraphqlReply> {
   const server = await serverOf(job);
   return await withDeadline(endless, Math.max(1, job.endsAtMs - systemClock()), (signal) => {
     current = signal;
-    return server(job.request, job.mediaType, () => {
+    return server(job, () => {
       if (systemClock() > job.endsAtMs || signal.aborted)
         throw new GraphQLError("The query took too long.", { extensions: { code: "QUERY_TIMEOUT" } });
     });

@@ -2,9 +2,10 @@
  * The page at `/graphql` in a browser: GraphiQL over this gateway's own endpoint, with nothing from elsewhere.
  * @module
  */
-import { createGraphiQLFetcher } from "@graphiql/toolkit";
+import { createGraphiQLFetcher, type Fetcher } from "@graphiql/toolkit";
 import { GraphiQL } from "graphiql";
 import { createRoot } from "react-dom/client";
+import { followSubscription } from "./subscription.ts";
 
 const firstQuery = `# The newest pages and pictures.
 # Ctrl-Enter runs the query; the book icon lists
@@ -53,7 +54,18 @@ const firstQuery = `# The newest pages and pictures.
 // The name under which the dialogs' library looks for the nonce of styles that it adds.
 Object.assign(globalThis, { __webpack_nonce__: document.currentScript?.nonce });
 
-const fetcher = createGraphiQLFetcher({ url: location.pathname });
+const query = createGraphiQLFetcher({ url: location.pathname });
+
+const fetcher: Fetcher = (parameters, options) => {
+  const { operationName } = parameters;
+  const isSubscription = options?.documentAST?.definitions.some(
+    (definition) =>
+      definition.kind === "OperationDefinition" &&
+      definition.operation === "subscription" &&
+      (typeof operationName !== "string" || definition.name?.value === operationName),
+  );
+  return isSubscription === true ? followSubscription(location.pathname, parameters) : query(parameters, options);
+};
 
 const place = document.getElementById("page");
 if (place === null) throw new Error("the page has an element for GraphiQL");

@@ -307,7 +307,7 @@ function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gate
       },
       onChunk: createChunkKeeper(sources.extents, log),
     },
-    graphql: queriesOf(parts, threads),
+    graphql: queriesOf(parts, threads, live),
     events: live,
     administration,
     walletPages: { pages: walletPagesOf(config, parts.wallet !== undefined), testWallet: parts.testWallet },
@@ -372,7 +372,11 @@ function featuresOf(config: Config): readonly string[] {
 }
 
 /** GraphQL requests are executed here, or forwarded to GRAPHQL_HOST. */
-function queriesOf({ config, folder, log, closers }: GatewayParts, threads: Threads): AnyElysia {
+function queriesOf(
+  { config, folder, log, closers }: GatewayParts,
+  threads: Threads,
+  live: EventHub | undefined,
+): AnyElysia {
   if (config.GRAPHQL_HOST === undefined) {
     return graphql({
       pool: threads.query,
@@ -380,6 +384,7 @@ function queriesOf({ config, folder, log, closers }: GatewayParts, threads: Thre
       contentFolder: folder.content,
       store: queriedStoreOptions(config, folder),
       timeoutMs: config.QUERY_TIMEOUT_MS,
+      live,
       clock: systemClock,
       log,
     });

@@ -316,7 +316,8 @@ export const graphqlSettings = {
     read: count,
     fallback: 1_000,
     unit: "clients",
-    effect: "Maximum clients of live events (`/svc/events`); an address may have a tenth of them. 0 leaves them off.",
+    effect:
+      "Maximum clients of live events (also GraphQL subscriptions); an address may have a tenth. 0 leaves them off.",
   }),
   GRAPHQL_HOST: setting({
     read: text,

@@ -14,8 +14,6 @@ import {
   GraphQLError,
   type GraphQLFormattedError,
   getArgumentValues,
-  getOperationAST,
-  getVariableValues,
   Kind,
   locatedError,
   type OperationDefinitionNode,
@@ -25,6 +23,7 @@ import {
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { schema } from "./graphql-schema.ts";
+import { type ExecutionRequest, prepareOperation } from "./operation.ts";
 import { requestRowsMax } from "./query-limits.ts";
 import {
   addBytes,
@@ -36,16 +35,8 @@ import {
   type WriteValue,
 } from "./response-bytes.ts";
 import { createRootFields, type QueryIndex, type RootContext, tagBytesMax } from "./root-fields.ts";
-import { fragmentsOf, type SelectedField, type SelectionScope, selectFields } from "./selection.ts";
+import { type SelectedField, type SelectionScope, selectFields } from "./selection.ts";
 import type { SignatureSource } from "./signature-source.ts";
-
-/** What to execute. */
-export type ExecutionRequest = Readonly<{
-  /** Parsed and valid. */
-  document: DocumentNode;
-  variables?: Readonly<Record<string, unknown>> | null | undefined;
-  operationName?: string | null | undefined;
-}>;
 
 export type ExecutionResult =
   /** A whole body, `data` with `errors` where there were some; `defects` are for the log only. */
@@ -61,24 +52,16 @@ export type QuerySources = Readonly<{ index: QueryIndex; signatures: SignatureSo
 /** Message of an unexpected error in a field. */
 const defectMessage = "Internal Server Error";
 
-/** Errors of variables that one response lists. */
-const faultsMax = 20;
-
 /** Creates the executor of one index. */
 export function createQueryExecutor({ index, signatures }: QuerySources): QueryExecutor {
   const beginOutput = createOutputs();
   const rootsOf = createOperations(createRootFields(signatures));
   return async (request, checkpoint) => {
-    const operation = findOperation(request.document, request.operationName ?? undefined);
-    if (operation instanceof GraphQLError) return { kind: "rejected", errors: [operation] };
-    const variables = getVariableValues(
-      schema,
-      operation.variableDefinitions ?? [],
-      { ...request.variables },
-      { maxErrors: faultsMax },
-    );
-    if (variables.errors !== undefined) return { kind: "rejected", errors: variables.errors };
-    const scope = { fragments: fragmentsOf(request.document), variables: variables.coerced };
+    const prepared = prepareOperation(request);
+    if (!("operation" in prepared)) return { kind: "rejected", errors: prepared };
+    const { operation, scope } = prepared;
+    if (operation.operation !== OperationTypeNode.QUERY)
+      return { kind: "rejected", errors: [notConfigured(operation)] };
     const context = { index, checkpoint, rowsLeft: requestRowsMax, tagBytesLeft: tagBytesMax };
     const execution = { request, operation, scope, context };
     const roots = rootsOf(request.document, operation, scope);
@@ -161,16 +144,7 @@ function compileRoot(field: SelectedField, fields: ReturnType<typeof createRootF
   };
 }
 
-function findOperation(document: DocumentNode, name: string | undefined): OperationDefinitionNode | GraphQLError {
-  const operation = getOperationAST(document, name);
-  if (operation === null || operation === undefined) {
-    const message =
-      name === undefined
-        ? "Must provide operation name if query contains multiple operations."
-        : `Unknown operation named "${name}".`;
-    return new GraphQLError(message);
-  }
-  if (operation.operation === OperationTypeNode.QUERY) return operation;
+function notConfigured(operation: OperationDefinitionNode): GraphQLError {
   return new GraphQLError(`Schema is not configured to execute ${operation.operation} operation.`, {
     nodes: operation,
   });

@@ -60,6 +60,91 @@ type Query {
   ): BlockConnection!
 }
 
+"Changes of the index as they happen, sent as server-sent events."
+type Subscription {
+  """
+  Changes of transactions and data items, from now on or after a cursor. The filters are those of the query. A row
+  passes \`bundledIn\` and \`block\` by its place after the change or before it.
+  """
+  transactions(
+    "Only these ids."
+    ids: [ID!]
+    "Only these owner addresses."
+    owners: [String!]
+    "Only these target addresses."
+    recipients: [String!]
+    "Only rows whose tags match every entry."
+    tags: [TagFilter!]
+    "Only data items directly in one of these bundles; null means only transactions of the chain itself."
+    bundledIn: [ID!]
+    "Only rows in blocks of these heights; pending rows are in none."
+    block: BlockFilter
+    "The cursor of the last event; the header Last-Event-ID replaces it."
+    after: String
+  ): TransactionEvent!
+
+  "Blocks that are on the chain from now on, or no longer; from now on or after a cursor."
+  blocks(
+    "Only these heights."
+    height: BlockFilter
+    "The cursor of the last event; the header Last-Event-ID replaces it."
+    after: String
+  ): BlockEvent!
+}
+
+enum EventKind {
+  "The row is listed and in no block; again when a verified row replaces an announced one."
+  PENDING
+  "The block is on the chain, or the row is in a block; again when a row moves."
+  MINED
+  "The block, or the block of the row, was forked away."
+  FORKED
+  "The row is no longer pending, and in no block."
+  DROPPED
+  "Changes are missing: everything must be read again."
+  RESET
+}
+
+type TransactionEvent {
+  "The position after this event."
+  cursor: String!
+  kind: EventKind!
+  "Null for RESET."
+  node: EventTransaction
+  "Why changes are missing; null for all other kinds."
+  reason: String
+}
+
+type BlockEvent {
+  "The position after this event."
+  cursor: String!
+  kind: EventKind!
+  "Null for RESET."
+  node: Block
+  "Why changes are missing; null for all other kinds."
+  reason: String
+}
+
+"What an event says of a transaction or data item; \`transaction\` has the rest."
+type EventTransaction {
+  id: ID!
+  "The target address; empty when absent."
+  recipient: String!
+  owner: EventOwner!
+  data: MetaData!
+  tags: [Tag!]!
+  "The block that a forked row was in; null for PENDING and DROPPED."
+  block: Block
+  "As \`block\`: the bundle that contains the data item; null for a transaction of the chain."
+  bundledIn: Bundle
+  "Whether the row is pending from now on; a forked row may be."
+  pending: Boolean!
+}
+
+type EventOwner {
+  address: String!
+}
+
 enum SortOrder {
   "Oldest first."
   HEIGHT_ASC

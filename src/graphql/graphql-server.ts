@@ -13,10 +13,12 @@ import { type DocumentNode, type ExecutionArgs, GraphQLError, parse, validate } 
 import { LRUCache } from "lru-cache";
 import type { ColumnStoreOptions } from "../columnar/open-store.ts";
 import { assert } from "../lib/assert.ts";
-import { createQueryExecutor, type QuerySources } from "./execute.ts";
+import { createQueryExecutor, type ExecutionResult, type QuerySources } from "./execute.ts";
 import { schema } from "./graphql-schema.ts";
+import { type ExecutionRequest, prepareOperation } from "./operation.ts";
 import { exceededLimits, tokensMax } from "./query-limits.ts";
 import { parseRequest, type RequestParameters, type SentRequest } from "./request-parameters.ts";
+import { planSubscription, type SubscriptionPlan } from "./subscription-plan.ts";
 
 /** Media types of responses. */
 export type GraphqlMediaType = "application/json" | "application/graphql-response+json";
@@ -24,8 +26,10 @@ export type GraphqlMediaType = "application/json" | "application/graphql-respons
 /** One request as the main thread passes it to a query thread. */
 export type GraphqlJob = Readonly<{
   request: SentRequest;
-  /** The media type that the client accepts. */
+  /** The media type of a result that is not a stream. */
   mediaType: GraphqlMediaType;
+  /** Whether the client accepts a stream of events: subscriptions need it. */
+  acceptsEvents: boolean;
   /** The index file. */
   indexPath: string;
   /** The folder of cached content. */
@@ -42,6 +46,8 @@ export type GraphqlReply = Readonly<{
   body: Uint8Array<ArrayBuffer>;
   /** For the log only: the body masks them. */
   defects: readonly unknown[];
+  /** A subscription, which the main thread streams; then the body is empty. */
+  subscription?: SubscriptionPlan | undefined;
 }>;
 
 /**
@@ -50,15 +56,20 @@ export type GraphqlReply = Readonly<{
  * @throws What an unexpected error outside the fields was.
  */
 export type GraphqlServer = (
-  request: SentRequest,
-  mediaType: GraphqlMediaType,
+  job: Pick<GraphqlJob, "request" | "mediaType" | "acceptsEvents">,
   checkpoint: () => void,
 ) => Promise<GraphqlReply>;
 
 /** The parameters of a request, or why it has none. */
 type Parsed = RequestParameters | GraphQLError;
 
-type PendingRequest = Readonly<{ parsed: Parsed; checkpoint: () => void; defects: unknown[] }>;
+type PendingRequest = {
+  readonly parsed: Parsed;
+  readonly acceptsEvents: boolean;
+  readonly checkpoint: () => void;
+  readonly defects: unknown[];
+  subscription: SubscriptionPlan | undefined;
+};
 
 /** Creates the server of one index. */
 export function createGraphqlServer(sources: QuerySources): GraphqlServer {
@@ -82,6 +93,15 @@ export function createGraphqlServer(sources: QuerySources): GraphqlServer {
     bodies.set(finished, result.body);
     return finished;
   };
+  const subscribe = ({ document, variableValues, operationName, contextValue }: ExecutionArgs) => {
+    const asked = pendingOf((contextValue as { request: Request }).request);
+    const plan = planOf({ document, variables: variableValues, operationName }, asked.acceptsEvents);
+    if (Array.isArray(plan)) return { errors: plan };
+    asked.subscription = plan;
+    const finished = {};
+    bodies.set(finished, noBody);
+    return finished;
+  };
 
   const app = new Elysia().use(
     yoga({
@@ -102,7 +122,7 @@ export function createGraphqlServer(sources: QuerySources): GraphqlServer {
           onParse: ({ setParseFn }) => setParseFn(documents.parse),
           onValidate: ({ setValidationFn }) => setValidationFn((_schema, document) => documents.validate(document)),
           onExecute: ({ setExecuteFn }) => setExecuteFn(run),
-          onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(run),
+          onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(subscribe),
           onResultProcess: ({ request, result, setResultProcessor }) => {
             const body = bodies.get(result);
             const type = request.headers.get("accept");
@@ -113,27 +133,32 @@ export function createGraphqlServer(sources: QuerySources): GraphqlServer {
     }),
   );
 
-  /** Executes a document that was valid before; undefined where yoga must make the response. */
-  const executeKnown = async (parsed: Parsed, checkpoint: () => void): Promise<GraphqlReply | undefined> => {
-    const document = parsed instanceof GraphQLError ? undefined : documents.known(parsed.query);
-    if (parsed instanceof GraphQLError || document === undefined) return undefined;
-    const { variables, operationName } = parsed;
-    const result = await execute({ document, variables, operationName }, checkpoint);
-    return result.kind === "rejected" ? undefined : { status: 200, body: result.body, defects: result.defects };
-  };
-
-  return async (sent, mediaType, checkpoint) => {
+  return async ({ request: sent, mediaType, acceptsEvents }, checkpoint) => {
     const parsed = parsedOf(sent);
-    const known = await executeKnown(parsed, checkpoint);
+    const known = await executeKnown(parsed, documents, (request) => execute(request, checkpoint));
     if (known !== undefined) return known;
     unexpected = undefined;
     const defects: unknown[] = [];
     const request = new Request("http://localhost/graphql", { method: "POST", headers: { Accept: mediaType } });
-    pending.set(request, { parsed, checkpoint, defects });
+    const asked: PendingRequest = { parsed, acceptsEvents, checkpoint, defects, subscription: undefined };
+    pending.set(request, asked);
     const response = await app.handle(request);
     if (unexpected !== undefined) throw unexpected;
-    return { status: response.status, body: await response.bytes(), defects };
+    return { status: response.status, body: await response.bytes(), defects, subscription: asked.subscription };
   };
+}
+
+/** Executes a document that was valid before; undefined where yoga must make the response. */
+async function executeKnown(
+  parsed: Parsed,
+  documents: Documents,
+  execute: (request: ExecutionRequest) => Promise<ExecutionResult>,
+): Promise<GraphqlReply | undefined> {
+  const document = parsed instanceof GraphQLError ? undefined : documents.known(parsed.query);
+  if (parsed instanceof GraphQLError || document === undefined) return undefined;
+  const { variables, operationName } = parsed;
+  const result = await execute({ document, variables, operationName });
+  return result.kind === "rejected" ? undefined : { status: 200, body: result.body, defects: result.defects };
 }
 
 function parsedOf(sent: SentRequest): Parsed {
@@ -144,6 +169,23 @@ function parsedOf(sent: SentRequest): Parsed {
     throw error;
   }
 }
+
+/** Plans what a request subscribes to, or returns why it cannot. */
+function planOf(request: ExecutionRequest, acceptsEvents: boolean): SubscriptionPlan | GraphQLError[] {
+  if (!acceptsEvents) return [eventsNotAccepted()];
+  const prepared = prepareOperation(request);
+  if (!("operation" in prepared)) return prepared.map(withoutExecution);
+  const plan = planSubscription(prepared);
+  return plan instanceof GraphQLError ? [withoutExecution(plan)] : plan;
+}
+
+function eventsNotAccepted(): GraphQLError {
+  return new GraphQLError("A subscription is sent as text/event-stream, which the request does not accept.", {
+    extensions: { http: { status: 406 } },
+  });
+}
+
+const noBody = new Uint8Array(0);
 
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined };
 

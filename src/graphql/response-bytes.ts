@@ -8,7 +8,7 @@
  */
 import { assert } from "../lib/assert.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
-import type { SelectedField } from "./selection.ts";
+import type { WrittenField } from "./selection.ts";
 
 /** A response that is being written: `size` bytes of `bytes`. */
 export type Output = {
@@ -30,7 +30,7 @@ export type Write<Source> = (source: Source, out: Output) => void;
 /** A type of the schema: its name, and for each field the function that makes a writer from what is selected. */
 export type Shape<Source> = Readonly<{
   name: string;
-  fields: Readonly<Record<string, (field: SelectedField) => Write<Source>>>;
+  fields: Readonly<Record<string, (field: WrittenField) => Write<Source>>>;
 }>;
 
 /** Bytes of the buffer that stays between responses; the page of a hundred rows takes 250 KB. */
@@ -186,12 +186,12 @@ export function textBytes(text: string): Uint8Array {
 }
 
 /** A field without fields of its own. */
-export function leaf<Source>(write: Write<Source>): (field: SelectedField) => Write<Source> {
+export function leaf<Source>(write: Write<Source>): (field: WrittenField) => Write<Source> {
   return () => write;
 }
 
 /** A field that is bytes in base64url; `pick` finds them. */
-export function base64urlLeaf<Source>(pick: (source: Source) => Uint8Array): (field: SelectedField) => Write<Source> {
+export function base64urlLeaf<Source>(pick: (source: Source) => Uint8Array): (field: WrittenField) => Write<Source> {
   return leaf((source, out) => {
     addCharacter(out, quote);
     addBase64url(out, pick(source));
@@ -200,7 +200,7 @@ export function base64urlLeaf<Source>(pick: (source: Source) => Uint8Array): (fi
 }
 
 /** A field whose JSON is short and ASCII: numbers, also those in quotes. */
-export function asciiLeaf<Source>(json: (source: Source) => string): (field: SelectedField) => Write<Source> {
+export function asciiLeaf<Source>(json: (source: Source) => string): (field: WrittenField) => Write<Source> {
   return leaf((source, out) => addAscii(out, json(source)));
 }
 
@@ -208,7 +208,7 @@ export function asciiLeaf<Source>(json: (source: Source) => string): (field: Sel
 export function object<Source, Inner>(
   shape: Shape<Inner>,
   pick: (source: Source) => Inner | undefined,
-): (field: SelectedField) => Write<Source> {
+): (field: WrittenField) => Write<Source> {
   return ({ inner }) => {
     const write = compileShape(shape, inner);
     return (source, out) => {
@@ -226,7 +226,7 @@ export function object<Source, Inner>(
 export function sharedObject<Source, Inner extends object>(
   shape: Shape<Inner>,
   pick: (source: Source) => Inner | undefined,
-): (field: SelectedField) => Write<Source> {
+): (field: WrittenField) => Write<Source> {
   return ({ inner }) => {
     const write = compileShape(shape, inner);
     return (source, out) => {
@@ -258,7 +258,7 @@ export const nullBytes = asciiBytes("null");
 const closing = 0x7d;
 
 /** Makes the writer of one object from the fields that are selected of it. */
-export function compileShape<Source>(shape: Shape<Source>, fields: readonly SelectedField[]): Write<Source> {
+export function compileShape<Source>(shape: Shape<Source>, fields: readonly WrittenField[]): Write<Source> {
   const parts = fields.map((field, index) => ({
     prefix: textBytes(`${index === 0 ? "{" : ","}${JSON.stringify(field.key)}:`),
     write: writerOf(shape, field),
@@ -274,7 +274,7 @@ export function compileShape<Source>(shape: Shape<Source>, fields: readonly Sele
 }
 
 /** Makes the writer of one field. */
-export function writerOf<Source>(shape: Shape<Source>, field: SelectedField): Write<Source> {
+export function writerOf<Source>(shape: Shape<Source>, field: WrittenField): Write<Source> {
   if (field.name === "__typename") {
     const name = asciiBytes(`"${shape.name}"`);
     return (_source, out) => addBytes(out, name);

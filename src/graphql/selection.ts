@@ -18,16 +18,22 @@ import {
   type SelectionSetNode,
 } from "graphql";
 
-/** A field of the response. */
-export type SelectedField = Readonly<{
+/** A field to write. */
+export type WrittenField = Readonly<{
   /** The response key: the alias, or the name. */
   key: string;
   name: string;
-  /** The syntax it comes from; arguments are equal in all of them (validated). */
-  nodes: readonly [FieldNode, ...FieldNode[]];
   /** Fields of the object that this field gives; empty for a leaf and for introspection. */
-  inner: readonly SelectedField[];
+  inner: readonly WrittenField[];
 }>;
+
+/** A field of the response, with the syntax that selects it. */
+export type SelectedField = WrittenField &
+  Readonly<{
+    /** The syntax it comes from; arguments are equal in all of them (validated). */
+    nodes: readonly [FieldNode, ...FieldNode[]];
+    inner: readonly SelectedField[];
+  }>;
 
 /** What selecting depends on besides the syntax. */
 export type SelectionScope = Readonly<{

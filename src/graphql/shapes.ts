@@ -28,7 +28,7 @@ import {
   type WriteValue,
   writerOf,
 } from "./response-bytes.ts";
-import type { SelectedField } from "./selection.ts";
+import type { WrittenField } from "./selection.ts";
 import { contentTypeTag, tagsField, writeTagValue } from "./tag-json.ts";
 
 /** A page of rows for a response. */
@@ -174,7 +174,7 @@ export const blockConnectionShape = connectionShape("Block", blockShape, ({ heig
 /** Makes the writer of a page from what is selected of it. */
 export function compileConnection<Row>(
   { edge, around }: ConnectionShape<Row>,
-  fields: readonly SelectedField[],
+  fields: readonly WrittenField[],
 ): (connection: Connection<Row>) => WriteValue {
   const parts = fields.map((field, index) => ({
     prefix: textBytes(`${index === 0 ? "{" : ","}${JSON.stringify(field.key)}:`),

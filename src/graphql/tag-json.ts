@@ -27,7 +27,7 @@ import {
   textBytes,
   type Write,
 } from "./response-bytes.ts";
-import type { SelectedField } from "./selection.ts";
+import type { WrittenField } from "./selection.ts";
 
 const quote = 0x22;
 
@@ -74,7 +74,7 @@ const knownTagsJson = knownPairs.map(([name, value]) => textBytes(JSON.stringify
 const knownBeginnings = knownNames.map((name) => textBytes(`{"name":${JSON.stringify(name)},"value":`));
 
 /** Names and values in that order are what clients ask for: their constant parts are written at once. */
-function isNameAndValue(fields: readonly SelectedField[]): boolean {
+function isNameAndValue(fields: readonly WrittenField[]): boolean {
   return fields.map(({ key, name }) => `${key}:${name}`).join(" ") === "name:name value:value";
 }
 
@@ -101,9 +101,7 @@ const comma = 0x2c;
 const closing = 0x5d;
 
 /** The field `tags` of a row; `pick` finds their blob, null is written as an empty list. */
-export function tagsField<Source>(
-  pick: (source: Source) => Uint8Array | null,
-): (field: SelectedField) => Write<Source> {
+export function tagsField<Source>(pick: (source: Source) => Uint8Array | null): (field: WrittenField) => Write<Source> {
   return ({ inner }) => {
     const write = isNameAndValue(inner) ? writeNameAndValue : compileShape(tagShape, inner);
     return (source, out) => {

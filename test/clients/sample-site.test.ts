@@ -71,6 +71,21 @@ describeWith(browserNeed, "in a browser", () => {
     await page.locator(".result-window").getByText('"transactions"').first().waitFor();
   });
 
+  test("GraphiQL follows a subscription", async () => {
+    const query = "subscription { blocks { kind node { height } } }";
+    await page.goto(`${program.line.gateway}/graphql?${new URLSearchParams({ query })}`);
+    for (const place of [".graphiql-query-editor", ".result-window"])
+      await page.locator(`${place} .CodeMirror`).waitFor();
+    await page.evaluate(() => new Promise((resolve) => requestIdleCallback(resolve)));
+    const isSubscription = (data: string | null) => data?.includes("subscription {") === true;
+    const subscribed = page.waitForResponse((response) => isSubscription(response.request().postData()));
+    await page.getByRole("button", { name: /execute query/i }).click();
+    expect((await subscribed).headers()["content-type"]).toContain("text/event-stream");
+    await fetch(`${program.line.node}/mine`, { method: "POST" });
+    await page.locator(".result-window").getByText('"MINED"').first().waitFor();
+    await page.getByRole("button", { name: /stop/i }).click();
+  });
+
   test("nothing was asked of another machine, and no script failed", () => {
     expect({ strangers, faults }).toEqual({ strangers: [], faults: [] });
   });

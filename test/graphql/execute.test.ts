@@ -257,7 +257,7 @@ describe("an error", () => {
     ["a mutation", { query: "mutation { __typename }" }, ["Schema is not configured to execute mutation operation."]],
     [
       "a subscription",
-      { query: "subscription { __typename }" },
+      { query: "subscription { blocks { kind } }" },
       ["Schema is not configured to execute subscription operation."],
     ],
     [

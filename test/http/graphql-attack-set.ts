@@ -224,6 +224,7 @@ export function attackSet(tags: readonly Known[], common: Known): readonly Attac
       "data",
     ],
     ["control characters", ask('{ transaction(id: "\\u0000\\uD800") { id } }'), 200, /./],
-    ["a subscription", ask("subscription { transactions { count } }"), 200, /not configured/],
+    ["a subscription to a page", ask("subscription { transactions { count } }"), 200, /Cannot query field/],
+    ["a subscription with two fields", ask("subscription { blocks { kind } transactions { kind } }"), 200, /only one/],
   ];
 }

@@ -81,6 +81,22 @@ describe("G2: a query that is forwarded", () => {
       expect(headers).not.toContain(name);
   });
 
+  test("is never a subscription: no host is requested, or the request accepts JSON only", async () => {
+    const seen: (string | null)[] = [];
+    const origin = openHost((request) => {
+      seen.push(request.headers.get("accept"));
+      return Response.json({ data: {} });
+    });
+    const server = openForwarder(origin);
+    expect(await shown(await ask(server, { Accept: "text/event-stream" }))).toEqual({
+      status: 406,
+      body: { errors: [{ message: "Subscriptions are not forwarded to the query host." }] },
+    });
+    for (const Accept of ["*/*", "text/event-stream, application/graphql-response+json"])
+      expect((await ask(server, { Accept })).status).toBe(200);
+    expect(seen).toEqual(["application/json", "application/graphql-response+json"]);
+  });
+
   test("brings back status, type and body as they are", async () => {
     const origin = openHost(
       () =>

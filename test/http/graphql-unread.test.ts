@@ -18,9 +18,9 @@ describe("the thread that serves looks into no request", () => {
   test.each(rows)("of %s: its text is a query thread's to read", async (_name, type, form, text) => {
     const jobs: unknown[] = [];
     const other = openGraphqlServer({
-      pool: poolOf(({ request, mediaType }: GraphqlJob) => {
-        jobs.push(request);
-        return serve(request, mediaType, () => undefined);
+      pool: poolOf((job: GraphqlJob) => {
+        jobs.push(job.request);
+        return serve(job, () => undefined);
       }),
     });
     const headers = { "Content-Type": type };

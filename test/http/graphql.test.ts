@@ -13,7 +13,7 @@ const blocks = [blockOf(0), blockOf(1)];
 const index = createMemoryIndex([rowAt({ height: 1, txIndex: 0, offset: -1 })], blocks);
 const serve = createGraphqlServer({ index, signatures: noSignatures });
 const server = openGraphqlServer({
-  pool: poolOf(({ request, mediaType }: GraphqlJob) => serve(request, mediaType, () => undefined)),
+  pool: poolOf((job: GraphqlJob) => serve(job, () => undefined)),
 });
 afterAll(() => server.close(0));
 
@@ -98,6 +98,28 @@ describe("a query", () => {
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
     expect(await response.text()).toBe("");
+  });
+});
+
+describe("a subscription", () => {
+  const query = "query Other { __typename } subscription Blocks { blocks(height: { min: 7, max: 9 }) { kind } }";
+  const ask = (operationName: string, acceptsEvents: boolean) =>
+    serve(
+      { request: { form: "json", text: JSON.stringify({ query, operationName }) }, mediaType: json, acceptsEvents },
+      () => undefined,
+    );
+
+  test("is planned also when its document is cached, and after another operation of it was executed", async () => {
+    const kind = { key: "kind", name: "kind", inner: [] };
+    const selection = { key: "blocks", fields: [kind] };
+    const plan = { topic: "blocks", selection, rows: undefined, blocks: { min: 7, max: 9 }, after: undefined } as const;
+    for (let round = 0; round < 3; round += 1) {
+      expect((await ask("Blocks", true)).subscription).toEqual(plan);
+      const { subscription, body } = await ask("Other", true);
+      expect([subscription, new TextDecoder().decode(body)]).toEqual([undefined, '{"data":{"__typename":"Query"}}']);
+      const rejected = await ask("Blocks", false);
+      expect([rejected.status, rejected.subscription]).toEqual([406, undefined]);
+    }
   });
 });
 
@@ -211,13 +233,7 @@ describe("a mistake", () => {
       "an Accept without a type of ours",
       () => post(JSON.stringify({ query: good }), { Accept: "image/png" }),
       406,
-      "Responses are application/json or application/graphql-response+json.",
-    ],
-    [
-      "a stream of events",
-      () => post(JSON.stringify({ query: good }), { Accept: "text/event-stream" }),
-      406,
-      "Responses are application/json or application/graphql-response+json.",
+      "Responses are application/json or application/graphql-response+json, and text/event-stream for subscriptions.",
     ],
   ];
   test.each(rows)("gets its error: %s", async (_name, ask, status, message) => {
@@ -311,7 +327,7 @@ describe("errors of the server", () => {
       signatures: noSignatures,
     });
     const other = openGraphqlServer({
-      pool: poolOf(({ request, mediaType }: GraphqlJob) => broken(request, mediaType, () => undefined)),
+      pool: poolOf((job: GraphqlJob) => broken(job, () => undefined)),
       log,
     });
     const response = await fetch(`${other.url}/graphql`, {

@@ -25,7 +25,7 @@ export function createEventReader(): EventReader {
   let data: string[] = [];
   const line = (text: string): void => {
     if (text === "") {
-      if (data.length > 0) events.push({ event, id, data: JSON.parse(data.join("\n")) });
+      if (data.length > 0) events.push({ event, id, data: data.join("") === "" ? {} : JSON.parse(data.join("\n")) });
       event = "message";
       data = [];
       return;
@@ -53,11 +53,14 @@ export function createEventReader(): EventReader {
 export type EventClient = EventReader &
   Readonly<{ response: Response; leave: () => Promise<void>; ended: Promise<void> }>;
 
-/** Connects; resolves when the headers have arrived. */
-export async function followEvents(url: string, lastEventId?: string): Promise<EventClient> {
+/** Connects; resolves when the headers have arrived. @param body - JSON to post. */
+export async function followEvents(url: string, lastEventId?: string, body?: object): Promise<EventClient> {
   const life = new AbortController();
-  const headers: Record<string, string> = lastEventId === undefined ? {} : { "Last-Event-ID": lastEventId };
-  const response = await fetch(url, { headers, signal: life.signal });
+  const headers: Record<string, string> = { Accept: "text/event-stream" };
+  if (lastEventId !== undefined) headers["Last-Event-ID"] = lastEventId;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const posted = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const response = await fetch(url, { ...posted, headers, signal: life.signal });
   const reader = createEventReader();
   const read = async (): Promise<void> => {
     const decoder = new TextDecoder();

@@ -4,39 +4,22 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { Failure } from "../../failures.ts";
 import type { EventHub } from "../../gateway/events/event-hub.ts";
 import { namedEvents } from "../../gateway/events/event-text.ts";
-import { addressBlock } from "../client-address.ts";
+import { eventHeaders, liveResponse } from "../live-events.ts";
 import { failureResponses, inHeader, textSchema } from "../reference/openapi-types.ts";
 import { contextOf } from "../request-context.ts";
 import { servicePrefixes } from "../reserved-paths.ts";
-import { noStore } from "../responses.ts";
 import { described } from "../route-schema.ts";
 import { eventParameters, readEvents } from "./event-parameters.ts";
-import { openEventStream } from "./event-stream.ts";
-
-const headers = {
-  "Content-Type": "text/event-stream; charset=utf-8",
-  ...noStore,
-  // Proxies that follow nginx do not hold the stream back.
-  "X-Accel-Buffering": "no",
-} as const;
 
 /** Creates the routes, under both spellings of the service prefix. */
 export function createEventRoutes(hub: Pick<EventHub, "subscribe">): AnyElysia {
   const respond = (request: Request): Response => {
-    const { target, headOnly, clientAddress } = contextOf(request);
+    const { target, headOnly } = contextOf(request);
     const { filter, after } = readEvents(target.query, request.headers.get("last-event-id"));
-    if (headOnly) return new Response(null, { headers });
-    const { body, sink } = openEventStream(() => subscription?.leave());
-    const subscription = hub.subscribe(
-      { filter, format: namedEvents, after, client: addressBlock(clientAddress()) },
-      sink,
-    );
-    if (subscription === undefined) throw new Failure("busy", { reason: "too many subscribers" });
-    request.signal.addEventListener("abort", subscription.leave, { once: true });
-    return new Response(body, { headers });
+    if (headOnly) return new Response(null, { headers: eventHeaders });
+    return liveResponse(hub, request, { filter, format: namedEvents, after });
   };
 
   const routes = new Elysia({ strictPath: true });

@@ -94,9 +94,10 @@ const getDetail = described({
   responses: {
     ...queryResponses,
     200: {
-      description: "Data, errors, or both; or the page.",
+      description: "Data, errors, or both; events of a subscription; or the page.",
       content: {
         "application/json": { schema: ref("QueryResult") },
+        "text/event-stream": { schema: textSchema },
         "text/html": { schema: textSchema },
       },
     },
@@ -108,7 +109,7 @@ const postDetail = described({
   summary: "Ask the index",
   description:
     "Also as `application/graphql+json`; as `application/graphql`, the document alone; and as a form, with the " +
-    "parameters of `GET`.",
+    "parameters of `GET`. A subscription is sent as `text/event-stream`.",
   body: { type: "application/json", schema: queryRequestSchema.schema, example: { query: sampleQuery } },
   responses: queryResponses,
 });

@@ -15,7 +15,7 @@ import { composingOf, contextOf } from "../request-context.ts";
 import { readTarget } from "../request-target.ts";
 import { jsonType, noStore, withBodySize } from "../responses.ts";
 import { graphqlEndpoint } from "./graphiql.ts";
-import { errorResponse } from "./graphql-request.ts";
+import { acceptedForms, errorResponse } from "./graphql-request.ts";
 
 export type GraphqlForwardOptions = Readonly<{
   /** Origin of the other host, without a path: `graphqlOrigin`. */
@@ -59,6 +59,9 @@ export function graphqlForward(options: GraphqlForwardOptions) {
 }
 
 async function forward(request: Request, { origin, http, name, log }: GraphqlForwardOptions): Promise<Response> {
+  const accepted = acceptedForms(request.headers.get("accept"));
+  if (accepted.type === undefined && accepted.events)
+    return errorResponse(406, "Subscriptions are not forwarded to the query host.", noStore);
   const passed = (request.headers.get(passedHeader) ?? "").split(",").filter((part) => part !== "");
   if (passed.includes(name) || passed.length >= passedMax)
     return errorResponse(508, "The query was forwarded in a loop.", noStore);
@@ -85,10 +88,12 @@ async function outgoingOf(request: Request, origin: string, passed: readonly str
   const { query } = readTarget(request.url);
   const url = `${origin}/graphql${query === "" ? "" : `?${query}`}`;
   const headers: Record<string, string> = { [passedHeader]: passed.join(",") };
-  for (const name of ["content-type", "accept"]) {
-    const value = request.headers.get(name);
-    if (value !== null) headers[name] = value;
-  }
+  const contentType = request.headers.get("content-type");
+  if (contentType !== null) headers["content-type"] = contentType;
+  const accept = request.headers.get("accept");
+  const { type, events } = acceptedForms(accept);
+  // The other host must not respond with a stream that does not end.
+  if (accept !== null) headers["accept"] = events && type !== undefined ? type : accept;
   if (request.method !== "POST") return { method: "GET", url, headers };
   return { method: "POST", url, headers, body: await readBody(request, bodyBytesMax) };
 }

@@ -38,20 +38,34 @@ export function disconnectedResponse(): Response {
   return errorResponse(clientClosedStatus, "The client has disconnected.");
 }
 
-/**
- * The media type of the response: the first supported one that the client lists.
- *
- * @param accept - The request's Accept header; null means JSON.
- * @returns `undefined` when the client accepts no supported type.
- */
-export function acceptedMediaType(accept: string | null): GraphqlMediaType | undefined {
-  for (const entry of (accept ?? "*/*").toLowerCase().split(",")) {
-    const [type = "", ...parameters] = entry.split(";").map((part) => part.trim());
-    if (parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))) continue;
-    if (type === "application/graphql-response+json") return type;
-    if (["application/json", "application/*", "*/*", ""].includes(type)) return "application/json";
+/** The forms of a response that a client accepts. */
+export type AcceptedForms = Readonly<{
+  /** The media type of a result: the first supported one that the client lists. Undefined: none. */
+  type: GraphqlMediaType | undefined;
+  /** Whether it accepts a stream of events. */
+  events: boolean;
+}>;
+
+/** Reads the Accept header of a request; null means every form. */
+export function acceptedForms(accept: string | null): AcceptedForms {
+  let type: GraphqlMediaType | undefined;
+  let events = false;
+  for (const entry of acceptedTypes(accept ?? "*/*")) {
+    if (entry === "application/graphql-response+json") type ??= entry;
+    if (["application/json", "application/*", "*/*", ""].includes(entry)) type ??= "application/json";
+    if (["text/event-stream", "*/*", ""].includes(entry)) events = true;
   }
-  return undefined;
+  return { type, events };
+}
+
+/** The media types of a list, without those of quality 0. */
+function acceptedTypes(accept: string): string[] {
+  return accept
+    .toLowerCase()
+    .split(",")
+    .map((entry) => entry.split(";").map((part) => part.trim()))
+    .filter(([, ...parameters]) => !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter)))
+    .map(([type = ""]) => type);
 }
 
 type Reject = (status: number, message: string, headers?: Readonly<Record<string, string>>) => Response;

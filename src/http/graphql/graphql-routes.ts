@@ -1,12 +1,14 @@
 /**
  * `/graphql`: the main thread reads the request and sends the response; a query thread does everything between
- * (src/graphql/graphql-server.ts).
+ * (src/graphql/graphql-server.ts). A subscription is planned there, and its events are sent from here.
  * Source: docs/reference/graphql.md#execution.
  * @module
  */
 
 import { Failure, type FailureRow, failures } from "../../failures.ts";
-import type { GraphqlJob } from "../../graphql/graphql-server.ts";
+import type { EventHub } from "../../gateway/events/event-hub.ts";
+import type { GraphqlJob, GraphqlMediaType, GraphqlReply } from "../../graphql/graphql-server.ts";
+import type { SubscriptionPlan } from "../../graphql/subscription-plan.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { type Span, traced } from "../../lib/spans.ts";
@@ -14,7 +16,8 @@ import type { Pool, Workers } from "../../threads/pool.ts";
 import { contextOf } from "../request-context.ts";
 import { noStore } from "../responses.ts";
 import { graphqlEndpoint } from "./graphiql.ts";
-import { acceptedMediaType, disconnectedResponse, errorResponse, readQueryRequest } from "./graphql-request.ts";
+import { acceptedForms, disconnectedResponse, errorResponse, readQueryRequest } from "./graphql-request.ts";
+import { errorAsEvents, readLastEventId, resultAsEvents, subscriptionResponse } from "./subscription-response.ts";
 
 export type GraphqlOptions = Readonly<{
   /** Query threads. Their timeout is above `timeoutMs`, for statements that cannot be interrupted. */
@@ -27,6 +30,8 @@ export type GraphqlOptions = Readonly<{
   store?: GraphqlJob["store"];
   /** Timeout of a request, including the wait for a free thread but not the start of threads. Milliseconds. */
   timeoutMs: number;
+  /** Live events for subscriptions; undefined without them. */
+  live?: Pick<EventHub, "subscribe"> | undefined;
   clock: Clock;
   log: Log;
 }>;
@@ -37,40 +42,73 @@ export function graphql(options: GraphqlOptions) {
 }
 
 async function respond(request: Request, options: GraphqlOptions, span: Span | undefined): Promise<Response> {
-  const type = acceptedMediaType(request.headers.get("accept"));
-  if (type === undefined)
-    return errorResponse(406, "Responses are application/json or application/graphql-response+json.");
-  const { pool, indexPath, contentFolder, store, timeoutMs, clock, log } = options;
-  const { requestId, memory } = contextOf(request);
+  const accepted = acceptedForms(request.headers.get("accept"));
+  if (accepted.type === undefined && !accepted.events)
+    return errorResponse(
+      406,
+      "Responses are application/json or application/graphql-response+json, and text/event-stream for subscriptions.",
+    );
+  const { type = "application/json" } = accepted;
+  const { requestId } = contextOf(request);
   const reject = (status: number, message: string, headers = {}) =>
     errorResponse(status, message, { ...noStore, ...headers }, type);
   try {
     const sent = await readQueryRequest(request, type);
     if (sent instanceof Response) return sent;
+    const { pool, indexPath, contentFolder, store, timeoutMs, clock, log } = options;
     const endsAtMs = clock() + timeoutMs;
     const job = (startMs: number): GraphqlJob => ({
       request: sent,
       mediaType: type,
+      acceptsEvents: accepted.events,
       indexPath,
       contentFolder,
       store,
       endsAtMs: endsAtMs + startMs,
     });
-    const { status, body, defects } = await pool.run("executeQuery", job, { signal: request.signal });
-    if (span !== undefined) span.attributes = { "graphql.operation.type": "query", "cairn.graphql.status": status };
+    const reply = await pool.run("executeQuery", job, { signal: request.signal });
+    const { status, subscription, defects } = reply;
+    const kind = subscription === undefined ? "query" : "subscription";
+    if (span !== undefined) span.attributes = { "graphql.operation.type": kind, "cairn.graphql.status": status };
     for (const error of defects) log.error("defect", { requestId, error });
-    await memory.holdComposed(body.byteLength);
-    return new Response(body, { status, headers: { "Content-Type": `${type}; charset=utf-8` } });
+    return subscription === undefined
+      ? await resultResponse(request, reply, accepted.type)
+      : subscribe(request, subscription, options.live, reject);
   } catch (error) {
-    if (request.signal.aborted) return disconnectedResponse();
-    if (error instanceof Failure) {
-      log.warn("query failed", { requestId, code: error.code, context: error.context });
-      if (error.context["hung"] === true) return reject(504, "The query took too long.");
-      const row: FailureRow = failures[error.code];
-      const retry = row.retryAfterSeconds === undefined ? {} : { "Retry-After": String(row.retryAfterSeconds) };
-      return reject(row.status, row.message, retry);
-    }
-    log.error("defect", { requestId, error });
-    return reject(500, "Internal Server Error");
+    return failedResponse(error, request, options.log, reject);
   }
+}
+
+/** @param type - Undefined: the client accepts only a stream of events. */
+async function resultResponse(
+  request: Request,
+  { status, body }: GraphqlReply,
+  type: GraphqlMediaType | undefined,
+): Promise<Response> {
+  await contextOf(request).memory.holdComposed(body.byteLength);
+  if (type === undefined && status === 200) return resultAsEvents(body);
+  return new Response(body, { status, headers: { "Content-Type": `${type ?? "application/json"}; charset=utf-8` } });
+}
+
+type Reject = (status: number, message: string, headers?: Readonly<Record<string, string>>) => Response;
+
+function subscribe(request: Request, plan: SubscriptionPlan, live: GraphqlOptions["live"], reject: Reject): Response {
+  if (live === undefined) return errorAsEvents("This gateway has no live events.");
+  const lastEventId = readLastEventId(request);
+  if (lastEventId === "invalid") return reject(400, "Last-Event-ID is not a valid cursor.");
+  return subscriptionResponse(live, request, plan, lastEventId);
+}
+
+function failedResponse(error: unknown, request: Request, log: Log, reject: Reject): Response {
+  if (request.signal.aborted) return disconnectedResponse();
+  const { requestId } = contextOf(request);
+  if (error instanceof Failure) {
+    log.warn("query failed", { requestId, code: error.code, context: error.context });
+    if (error.context["hung"] === true) return reject(504, "The query took too long.");
+    const row: FailureRow = failures[error.code];
+    const retry = row.retryAfterSeconds === undefined ? {} : { "Retry-After": String(row.retryAfterSeconds) };
+    return reject(row.status, row.message, retry);
+  }
+  log.error("defect", { requestId, error });
+  return reject(500, "Internal Server Error");
 }

@@ -7,6 +7,7 @@ import type { EventFilter, RowFilter } from "../../../src/gateway/events/event-f
 import { testOf } from "../../../src/gateway/events/event-filter.ts";
 import { type EventHubOptions, type EventSink, openEventHub } from "../../../src/gateway/events/event-hub.ts";
 import { namedEvents } from "../../../src/gateway/events/event-text.ts";
+import { subscriptionFormat } from "../../../src/http/graphql/subscription-response.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { allColumns, type IndexReader } from "../../../src/store/index/index-types.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
@@ -221,6 +222,43 @@ describe("N8: live events", () => {
     hub.wake();
     await until(() => sent === 50);
     expect(pieces.size).toBe(1);
+    await hub.close();
+  });
+
+  test("makes the bytes of an event once for all subscriptions of a selection, whatever their filters", async () => {
+    using index = indexFile();
+    const { hub } = openHub(index.reader.journal);
+    const pieces = new Map<string, Set<Uint8Array>>();
+    let sent = 0;
+    const field = (name: string) => ({ key: name, name, inner: [] });
+    const selections = {
+      kind: { key: "rows", fields: [field("kind")] },
+      id: { key: "rows", fields: [{ key: "node", name: "node", inner: [field("id")] }] },
+    };
+    for (const [name, selection] of Object.entries(selections))
+      for (let count = 0; count < 20; count += 1) {
+        const seen = pieces.get(name) ?? new Set();
+        pieces.set(name, seen);
+        const send = (bytes: Uint8Array) => {
+          if (!new TextDecoder().decode(bytes).includes("event: next")) return;
+          seen.add(bytes);
+          sent += 1;
+        };
+        const sink = { waiting: () => 0, send, end: () => undefined };
+        const format = subscriptionFormat({ topic: "transactions", selection });
+        const filter = { rows: { owners: [owner.address] }, blocks: undefined };
+        hub.subscribe({ filter, format, after: undefined, client: `${name}${count}` }, sink);
+      }
+    const row = pendingOf(random, owner);
+    index.writer.addPending([row]);
+    hub.wake();
+    await until(() => sent === 40);
+    const texts = [...pieces.values()].map((seen) => [...seen].map((bytes) => new TextDecoder().decode(bytes)));
+    const id = `${index.reader.journal.name()}-1`;
+    expect(texts).toEqual([
+      [`id: ${id}\nevent: next\ndata: {"data":{"rows":{"kind":"PENDING"}}}\n\n`],
+      [`id: ${id}\nevent: next\ndata: {"data":{"rows":{"node":{"id":"${row.id}"}}}}\n\n`],
+    ]);
     await hub.close();
   });
 

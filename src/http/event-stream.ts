@@ -2,8 +2,8 @@
  * The body of a response with live events: sends pieces as fast as the client reads, and holds the rest.
  * @module
  */
-import type { EventSink } from "../../gateway/events/event-hub.ts";
-import { concatBytes } from "../../lib/bytes.ts";
+import type { EventSink } from "../gateway/events/event-hub.ts";
+import { concatBytes } from "../lib/bytes.ts";
 
 /** A body, and the sink that fills it. */
 export type EventStream = Readonly<{ body: ReadableStream<Uint8Array>; sink: EventSink }>;
