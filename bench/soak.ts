@@ -122,7 +122,7 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
 
 /** The sample with the lowest memory of each part of the time. */
 function lowestOf(samples: readonly Sample[], partMinutes: number): readonly Sample[] {
-  const parts = Map.groupBy(samples, ({ minutes }) => Math.floor(minutes / partMinutes));
+  const parts = Map.groupBy(samples, ({ minutes }) => Math.min(memoryParts - 1, Math.floor(minutes / partMinutes)));
   return [...parts.values()].map((part) =>
     part.reduce((lowest, sample) => (sample.residentMiB < lowest.residentMiB ? sample : lowest)),
   );
