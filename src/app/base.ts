@@ -82,7 +82,7 @@ export type Base = Readonly<{
 export function openBase(parts: BaseParts): Base {
   const { config, folder, log, closers, nodeUrls, findUploaded = async () => undefined } = parts;
   const filters = readFilters(config);
-  log.info("signatures over secp256k1", { implementation: secp256k1Implementation() });
+  noteSignatures(log, closers);
   const metrics = createMetrics();
   addProcessMetrics(metrics);
   const threads = openThreads(config, closers);
@@ -100,6 +100,16 @@ export function openBase(parts: BaseParts): Base {
 }
 
 /** Creates the index file first, so that a reader need not wait for the thread that writes the index. */
+/** Loading the addon of secp256k1 would delay the first response by 5 ms. Milliseconds. */
+const signaturesNotedAfterMs = 1_000;
+
+/** Logs the implementation of secp256k1 after the start. */
+function noteSignatures(log: Log, closers: Closers): void {
+  const note = () => log.info("signatures over secp256k1", { implementation: secp256k1Implementation() });
+  const timer = setTimeout(note, signaturesNotedAfterMs);
+  closers.add("note of signatures", () => clearTimeout(timer));
+}
+
 function openIndex(folder: DataFolder, pool: Pool<Workers["index"]>, closers: Closers): IndexReader {
   openIndexWriter(folder.index, { clock: systemClock }).close();
   closers.add("index", () => pool.run("close", { path: folder.index }));

@@ -11,6 +11,7 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../lib/clock.ts";
+import { entryLimit } from "../lib/entry-limit.ts";
 import type { HttpTimeouts, Reach } from "../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
@@ -171,7 +172,7 @@ function createTable(options: PeersOptions) {
   const timeouts = options.timeouts ?? timeoutsDefault;
   const entries = new Map<string, Entry>();
   const gone = new LRUCache<string, true>({
-    max: goneMax,
+    ...entryLimit(goneMax),
     ttl: goneMs,
     ttlResolution: 0,
     perf: { now: clock },

@@ -24,10 +24,10 @@ import {
   exportTables,
   rowGroupRows,
 } from "./export-tables.ts";
-import { openParquetFile, type ParquetFile } from "./parquet-file.ts";
+import type { ParquetFile } from "./parquet-file.ts";
 import { createPostingList, type PostingList } from "./posting-list.ts";
 import { createPostingRuns, type PostingRuns } from "./posting-runs.ts";
-import { type ColumnBuilder, createBatchBuilder } from "./record-batch.ts";
+import type { ColumnBuilder } from "./record-batch.ts";
 
 /** A range of heights, and how its files are written. */
 export type PartitionRequest = Readonly<{
@@ -104,7 +104,8 @@ async function writePartition(request: PartitionRequest, source: PartitionSource
     "cairn.heights": `${start}-${end}`,
     "cairn.first_block": blocks[0] === undefined ? "" : Buffer.from(blocks[0].hash).toString("base64url"),
   };
-  const sinks = exportTables.map((table) => createSink(table, request, metadata));
+  const writers = await loadWriters();
+  const sinks = exportTables.map((table) => createSink(table, request, metadata, writers));
   const [blockSink, transactions, tags, postings] = sinks as [Sink, Sink, Sink, Sink];
   try {
     const addBlock = createBlockAdder(blockSink.columns);
@@ -193,7 +194,21 @@ type Sink = Readonly<{
   discard: () => Promise<void>;
 }>;
 
-function createSink(table: ExportTable, request: PartitionRequest, metadata: Readonly<Record<string, string>>): Sink {
+type Writers = Awaited<ReturnType<typeof loadWriters>>;
+
+/** Loads the writers, with apache-arrow and parquet-wasm. The start of the program only reads records. */
+async function loadWriters() {
+  const { createBatchBuilder } = await import("./record-batch.ts");
+  const { openParquetFile } = await import("./parquet-file.ts");
+  return { createBatchBuilder, openParquetFile };
+}
+
+function createSink(
+  table: ExportTable,
+  request: PartitionRequest,
+  metadata: Readonly<Record<string, string>>,
+  { createBatchBuilder, openParquetFile }: Writers,
+): Sink {
   const { folder, maxFileRows } = request;
   const rowsMax = maxFileRows === 0 ? Number.POSITIVE_INFINITY : maxFileRows;
   const batch = createBatchBuilder(exportColumns[table], Math.min(batchRows, rowsMax));

@@ -16,6 +16,7 @@ import type { Hint, HintSources } from "../chain/hint.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
+import { entryLimit } from "../lib/entry-limit.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { extentCallBytesMax } from "../store/extents/extent-reads.ts";
 import type { Extents } from "../store/extents/extents.ts";
@@ -116,7 +117,7 @@ export function openContent(parts: ContentParts): GatewayContentStore {
   const elsewhere = openElsewhere(parts, bodies, fill);
   const guard = createBlockGuard(reader, parts.blockList);
   const uploaded = createUploadedContent(parts.findUploaded ?? (async () => undefined), guard);
-  const digests = new LRUCache<Id, Uint8Array>({ max: digestsMax, ttl: digestStoredMs });
+  const digests = new LRUCache<Id, Uint8Array>({ ...entryLimit(digestsMax), ttl: digestStoredMs });
   const checkItemMessage = parts.checks.itemMessage;
   const openParts = { extents, fill, guard, gateways, digests, elsewhere, checkItemMessage };
 

@@ -11,6 +11,7 @@ import type { Hint, HintSources } from "../chain/hint.ts";
 import type { NodeResponse } from "../chain/node.ts";
 import { askInOrder } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
+import { entryLimit } from "../lib/entry-limit.ts";
 import { failureOf } from "../lib/http-client.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, linkedController, timeout, withDeadline } from "../lib/stop.ts";
@@ -195,8 +196,8 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
 
 /** What was found, and what was not, a moment ago. */
 function createMemory(parts: ElsewhereParts) {
-  const unknown = new LRUCache<Id, true>({ max: unknownMax, ttl: unknownMs });
-  const known = new LRUCache<Id, Found>({ max: foundMax, ttl: foundMs });
+  const unknown = new LRUCache<Id, true>({ ...entryLimit(unknownMax), ttl: unknownMs });
+  const known = new LRUCache<Id, Found>({ ...entryLimit(foundMax), ttl: foundMs });
   const absentFiles = new LRUCache<Id, true>({ max: absentFilesMax, ttl: unknownMs });
 
   function remember(id: Id, found: Found): Found {

@@ -14,6 +14,7 @@ import type { Id } from "../arweave/id.ts";
 import type { Hint } from "../chain/hint.ts";
 import type { NodeResponse } from "../chain/node.ts";
 import { Failure } from "../failures.ts";
+import { entryLimit } from "../lib/entry-limit.ts";
 import { fault, faultFrom } from "../lib/http-client.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { type Walked, type WalkedItem, walkToItem } from "./bundle-walk.ts";
@@ -79,7 +80,7 @@ const wrongPlacesMax = 10_000;
 export function createItemFinder(parts: ItemFinderParts): ItemFinder {
   const { roots, checkItem } = parts;
   const semaphore = createSemaphore(walksMax, walksWaitingMax);
-  const wrongPlaces = new LRUCache<string, true>({ max: wrongPlacesMax });
+  const wrongPlaces = new LRUCache<string, true>(entryLimit(wrongPlacesMax));
 
   async function followInOrder(
     id: Id,

@@ -15,6 +15,7 @@ import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { equalBytes } from "../lib/bytes.ts";
+import { entryLimit } from "../lib/entry-limit.ts";
 import { sha256 } from "../lib/hash.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
@@ -60,7 +61,7 @@ export function createUploadedContent(find: FindUploaded, guard: BlockGuard): Up
 /** Tells of large content whether its file is what was verified; compares it where only that can tell. */
 function createComparison(): (payload: UploadedPayload) => Promise<boolean> {
   /** What the files were when their content was compared. */
-  const compared = new LRUCache<Id, string>({ max: comparedMax });
+  const compared = new LRUCache<Id, string>(entryLimit(comparedMax));
   const comparing = createSingleFlight<void>();
   const semaphore = createSemaphore(comparingMax, waitingMax);
 

@@ -21,6 +21,7 @@ import type { Content } from "../content/content.ts";
 import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
+import { entryLimit } from "../lib/entry-limit.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import type { IndexReader, WeaveSpan } from "../store/index/index-types.ts";
 
@@ -84,7 +85,7 @@ export function createChunkProofs(
   const blocksWithout = new LRUCache<BlockHash, true>({ max: blockTreesMax, ttl: missingStoredMs });
   const blockFlights = createSingleFlight<BlockTree | undefined>();
   const dataTrees = new LRUCache<Id, DataTree>({ maxSize: leavesStoredMax });
-  const odd = new LRUCache<Id, true>({ max: oddMax });
+  const odd = new LRUCache<Id, true>(entryLimit(oddMax));
   const dataFlights = createSingleFlight<DataTree | undefined>();
 
   const blockTree = async (height: number, signal: AbortSignal): Promise<BlockTree | undefined> => {

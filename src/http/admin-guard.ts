@@ -10,6 +10,7 @@ import { timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
+import { entryLimit } from "../lib/entry-limit.ts";
 import { sha256 } from "../lib/hash.ts";
 import { addressBlock } from "./client-address.ts";
 
@@ -57,7 +58,7 @@ export function createAdminGuard(options: AdminGuardOptions): AdminGuard {
   const { key, clock, sleep, isSame = timingSafeEqual } = options;
   const expected = hashOf(key);
   const guesses = new LRUCache<string, Guesses>({
-    max: addressesMax,
+    ...entryLimit(addressesMax),
     ttl: rememberedMs,
     ttlResolution: 0,
     perf: { now: clock },

@@ -8,6 +8,7 @@
 import { LRUCache } from "lru-cache";
 import { assert } from "./assert.ts";
 import type { Clock } from "./clock.ts";
+import { entryLimit } from "./entry-limit.ts";
 
 /** Beyond `countMax`, the least recently used bucket is dropped, which makes it full. */
 export type TokenBuckets = Readonly<{
@@ -36,7 +37,7 @@ export function createTokenBuckets(options: TokenBucketsOptions): TokenBuckets {
   const { capacity, refillPerSecond, countMax, seed, clock } = options;
   assert(capacity >= 1 && refillPerSecond > 0, "a bucket can hold a token and gets new ones");
   // Clients choose the length of a key; a hash bounds it.
-  const buckets = new LRUCache<bigint, Bucket>({ max: countMax });
+  const buckets = new LRUCache<bigint, Bucket>(entryLimit(countMax));
   const hashOf = (key: string) => BigInt(Bun.hash(key, seed));
 
   const filled = (bucket: Bucket | undefined): number => {

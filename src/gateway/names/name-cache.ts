@@ -7,6 +7,7 @@
 import { LRUCache } from "lru-cache";
 import type { NameGateways, NameResponse } from "../../chain/name-gateways.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { entryLimit } from "../../lib/entry-limit.ts";
 import { type Fault, failureOf, fault } from "../../lib/http-client.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Metrics } from "../../lib/metrics.ts";
@@ -58,7 +59,7 @@ type Asked = StoredName | Fault;
 
 export function createStoredNames(options: StoredNamesOptions): StoredNames {
   const { gateways, clock, log } = options;
-  const entries = new LRUCache<string, Entry>({ max: Math.max(1, options.storedMax) });
+  const entries = new LRUCache<string, Entry>(entryLimit(Math.max(1, options.storedMax)));
   const flights = createSingleFlight<Asked>();
   const life = new AbortController();
   const stats = metricsIn(options.metrics);

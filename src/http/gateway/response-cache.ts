@@ -11,6 +11,7 @@ import { LRUCache } from "lru-cache";
 import type { Id } from "../../arweave/id.ts";
 import type { HotContent } from "../../content/open-content.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { entryLimit } from "../../lib/entry-limit.ts";
 import { arweaveHeaderBytes } from "./content-headers.ts";
 
 /** What every entry has. */
@@ -194,7 +195,7 @@ function createForgotten() {
   let now = 0;
   let allBefore = 0; // every id counts as forgotten at this step
   const steps = new LRUCache<Id, number>({
-    max: forgottenMax,
+    ...entryLimit(forgottenMax),
     dispose: (step, _id, reason) => {
       if (reason === "evict") allBefore = Math.max(allBefore, step);
     },

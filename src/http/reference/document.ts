@@ -6,7 +6,6 @@
  * Source: docs/decisions/080-api-reference.md.
  * @module
  */
-import { swagger } from "@elysiajs/swagger";
 import { Elysia } from "elysia";
 import { assert } from "../../lib/assert.ts";
 import { version } from "../../version.ts";
@@ -39,6 +38,8 @@ export async function writeReference(
   routes: readonly RegisteredRoute[],
 ): Promise<ReferenceDocument> {
   const { title, introduction, records, securitySchemes } = reference;
+  // Imported here, because the start of the program does not need it.
+  const { swagger } = await import("@elysiajs/swagger");
   const document = new Elysia();
   for (const { method, path, responses, ...operation } of operationsOf(routes)) {
     const detail = { ...operation, responses: method === "HEAD" ? withoutBodies(responses) : responses };

@@ -9,6 +9,7 @@
 import { LRUCache } from "lru-cache";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { entryLimit } from "../../lib/entry-limit.ts";
 import { type LedgerDatabase, readCount, type Tx } from "../../store/ledger/ledger-database.ts";
 import { type MakeId, revenue, transfer, user } from "../../store/ledger/transfers.ts";
 import { smaller } from "../prices/rational.ts";
@@ -70,7 +71,7 @@ type AllowanceRow = { payment_id: string; client: string; bytes_left: bigint };
 export async function openPaidReading(options: PaidReadingOptions): Promise<PaidReading> {
   const { x402, ledger, amount, bytes, key, clock, makeId } = options;
   const want = { kind: "dollars", amount } as const;
-  const known = new LRUCache<string, number>({ max: readersMax });
+  const known = new LRUCache<string, number>(entryLimit(readersMax));
   const clientOf = (reader: string) => new Bun.CryptoHasher("sha256", key).update(reader).digest("hex");
 
   for (const row of await ledger.read(newestOpen))
