@@ -5,6 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { type BlockHash, readId } from "../src/arweave/id.ts";
 import { manifestContentType } from "../src/arweave/manifest.ts";
 import { chunkSize } from "../src/arweave/merkle.ts";
@@ -29,7 +30,7 @@ import type { RootSpec } from "../src/store/root-spec.ts";
 import { openPool } from "../src/threads/pool.ts";
 import { madeId, makeData } from "../test/chain/data-node.ts";
 import { locatedOf, openHarness } from "../test/content/content-harness.ts";
-import type { ServedFixture, ServedLine } from "./served.ts";
+import type { LoopDelay, ServedFixture, ServedLine } from "./served.ts";
 
 const [fixturePath = ""] = process.argv.slice(2);
 const fixture: ServedFixture = JSON.parse(readFileSync(fixturePath, "utf8"));
@@ -41,7 +42,8 @@ const log = createLog({
   clock: systemClock,
   write: (line) => process.stderr.write(line),
 });
-const harness = openHarness({ nodeUrls: [], folder: fixture.cache, bytesMax: 2 ** 34 });
+const nodeUrls = fixture.node === undefined ? [] : [fixture.node.url];
+const harness = openHarness({ nodeUrls, folder: fixture.cache, bytesMax: 2 ** 34 });
 for (const name of fixture.ids) {
   const id = readId(name);
   assert(id !== undefined, "bodies are named by ids");
@@ -50,6 +52,12 @@ for (const name of fixture.ids) {
 const manifest = await keepManifest();
 const chunked = makeData(1, fixture.chunks * chunkSize);
 await keep(chunked.root, chunked.bytes, "image/png");
+for (const root of fixture.node?.roots ?? []) {
+  const id = readId(root.id);
+  assert(id !== undefined, "content of a node is named by ids");
+  const spec: RootSpec = { id, dataRoot: root.dataRoot, size: root.size, weaveStart: BigInt(root.weaveStart) };
+  harness.index.set(id, { ...locatedOf(id, spec), contentType: "image/png" });
+}
 const { weaveStart = 0n } = chunked.root;
 const span: WeaveSpan = {
   id: chunked.root.id,
@@ -132,6 +140,13 @@ const server = openServer({
   log,
   stats: fixture.observes === "nothing" ? unobserved : createRequestMetrics(metrics, log),
   spans: openSpans(fixture),
+});
+const loop = monitorEventLoopDelay({ resolution: 1 });
+loop.enable();
+process.on("message", () => {
+  const delay: LoopDelay = { p99: loop.percentile(99) / 1e6, longest: loop.max / 1e6 };
+  loop.reset();
+  process.send?.(delay);
 });
 const line: ServedLine = {
   port: server.port,

@@ -6,6 +6,7 @@
 import { attacksBench } from "./attacks.ts";
 import { bundlesBench } from "./bundles.ts";
 import { clickhouseBench } from "./clickhouse.ts";
+import { coldBench } from "./cold.ts";
 import { columnarBench } from "./columnar.ts";
 import { debugBench } from "./debug.ts";
 import { eventsBench } from "./events.ts";
@@ -41,6 +42,7 @@ export const benches: readonly Bench[] = [
   attacksBench,
   debugBench,
   unbundleBench,
+  coldBench,
   followBench,
   eventsBench,
   ledgerBench,

@@ -25,7 +25,22 @@ export type ServedFixture = Readonly<{
   observes: Observed;
   /** The URL of a collector, for traces. */
   collector: string | undefined;
+  /** A node with the chunks of content that is not in the cache. */
+  node: Readonly<{ url: string; roots: readonly NodeRoot[] }> | undefined;
 }>;
+
+/** The data of a transaction that a node has. */
+export type NodeRoot = Readonly<{
+  id: string;
+  dataRoot: string;
+  size: number;
+  weaveStart: string;
+  /** SHA-256 of the data, hex. */
+  digest: string;
+}>;
+
+/** The delay of the server's event loop since the last question, with the timer of 1 ms. Milliseconds. */
+export type LoopDelay = Readonly<{ p99: number; longest: number }>;
 
 /** The line that it prints when it listens. */
 export type ServedLine = Readonly<{
@@ -47,19 +62,27 @@ export async function startServed(folder: string, fixture: Partial<ServedFixture
     indexPath: undefined,
     observes: "metrics",
     collector: undefined,
+    node: undefined,
     ...fixture,
   };
   const path = join(folder, `served-${crypto.randomUUID()}.json`);
   writeFileSync(path, JSON.stringify(whole));
   const program = resolve(import.meta.dir, "http-served.ts");
-  const child = Bun.spawn([...before, process.execPath, program, path], { stdout: "pipe" });
+  let onDelay = (_delay: LoopDelay) => {};
+  const ipc = (delay: LoopDelay) => onDelay(delay);
+  const child = Bun.spawn([...before, process.execPath, program, path], { stdout: "pipe", ipc });
   const { value } = await child.stdout.getReader().read();
   const line: ServedLine = JSON.parse(Buffer.from(value ?? []).toString());
   const stop = async () => {
     child.kill();
     await child.exited;
   };
-  return { ...line, pid: child.pid, stop };
+  const loopDelay = () =>
+    new Promise<LoopDelay>((resolve) => {
+      onDelay = resolve;
+      child.send("delay");
+    });
+  return { ...line, pid: child.pid, stop, loopDelay };
 }
 
 /** The prefix that pins a server to one core, if possible, so that the client has another. */

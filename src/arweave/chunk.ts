@@ -1,11 +1,11 @@
 /**
- * Chunks: pieces of data with proofs that they belong to a data root, in the JSON of nodes.
+ * Chunks: pieces of data with proofs that they belong to a data root, in the JSON and the binary format of nodes.
  * Source: docs/reference/formats.md#data-trees-and-chunks; docs/reference/node-api.md#posting-chunks.
  * @module
  */
 import { Failure } from "../failures.ts";
 import { decodedSize, encodeBase64url } from "../lib/base64url.ts";
-import { equalBytes } from "../lib/bytes.ts";
+import { concatBytes, equalBytes, readUnsigned, utf8Bytes, withSize } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { chunkSize, pathSizeMax, type Ruleset, validatePath } from "./merkle.ts";
@@ -68,6 +68,40 @@ export function servedChunkFields(served: ServedChunk, end: bigint): JsonObject 
     absolute_end_offset: end.toString(),
     chunk_size: served.chunk.length.toString(),
   };
+}
+
+/** Most bytes of a chunk in binary: its four parts, and their sizes. */
+export const chunkBytesMax = chunkSize + txPathSizeMax + pathSizeMax + 3 * 3 + 1 + 255;
+
+const unpacked = utf8Bytes("unpacked");
+
+/** The body of `GET /chunk2/{offset}`: chunk, tx path, data path and packing, each after its size. */
+export function servedChunkBytes({ chunk, txPath, dataPath }: ServedChunk): Uint8Array<ArrayBuffer> {
+  const parts = [withSize(chunk, 3), withSize(txPath, 3), withSize(dataPath, 3), withSize(unpacked, 1)];
+  return new Uint8Array(concatBytes(parts));
+}
+
+/**
+ * Reads the body of `GET /chunk2/{offset}`. The parts are views of it.
+ *
+ * @returns Undefined unless the body has exactly an unpacked chunk and its paths, none longer than it can be.
+ */
+export function readServedChunkBytes(body: Uint8Array): ServedChunk | undefined {
+  let at = 0;
+  const take = (sizeBytes: number, sizeMax: number): Uint8Array | undefined => {
+    const start = at + sizeBytes;
+    if (start > body.length) return undefined;
+    const end = start + Number(readUnsigned(body.subarray(at, start)));
+    if (end > body.length || end - start > sizeMax) return undefined;
+    at = end;
+    return body.subarray(start, end);
+  };
+  const chunk = take(3, chunkSize);
+  const txPath = take(3, txPathSizeMax);
+  const dataPath = take(3, pathSizeMax);
+  const packing = take(1, unpacked.length);
+  if (chunk === undefined || txPath === undefined || dataPath === undefined || packing === undefined) return undefined;
+  return at === body.length && equalBytes(packing, unpacked) ? { chunk, txPath, dataPath } : undefined;
 }
 
 /**

@@ -4,14 +4,15 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
-import { admitChunk } from "../arweave/chunk.ts";
+import { admitChunk, type ServedChunk } from "../arweave/chunk.ts";
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
+import { entryLimit } from "../lib/entry-limit.ts";
 import { failureOf, fault } from "../lib/http-client.ts";
 import { retry } from "../lib/retry.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import type { ChunkResponse, NodeResponse } from "./node.ts";
+import type { NodeResponse } from "./node.ts";
 import type { Nodes } from "./nodes.ts";
 
 /** Data whose chunks are requested. */
@@ -46,7 +47,7 @@ const retryPlan = { attempts: 3, firstMs: 100, longestMs: 400 };
  * @param placeNodes - Asked for places of data. They cannot be proven; with a wrong one, honest nodes look dishonest.
  */
 export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
-  const places = new LRUCache<Id, bigint>({ max: placesMax });
+  const places = new LRUCache<Id, bigint>(entryLimit(placesMax));
   const placeFlights = createSingleFlight<bigint>();
 
   async function weaveStart(data: ChunkedData, signal: AbortSignal): Promise<bigint> {
@@ -73,7 +74,7 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
       assert(dataRoot?.length === 32, "a data root has 32 bytes");
       const offset = (await weaveStart(data, signal)) + BigInt(at) + 1n; // the wire counts from 1
       let proven: ProvenChunk | undefined;
-      const prove = (response: ChunkResponse): string | undefined => {
+      const prove = (response: ServedChunk): string | undefined => {
         const { chunk, dataPath } = response;
         const verdict = admitChunk({ dataRoot, dataSize: data.size, offset: at, dataPath, chunk });
         if (verdict.kind === "rejected") return `chunk at ${offset}: ${verdict.reason}`;
@@ -97,7 +98,7 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
 }
 
 /** Whether asking again at once would be in vain: what broke on the way may go through, the rest is what it is. */
-function isLasting(response: NodeResponse<ChunkResponse>): boolean {
+function isLasting(response: NodeResponse<ServedChunk>): boolean {
   return response.kind !== "fault" || !["connect", "cut", "status"].includes(response.reason);
 }
 

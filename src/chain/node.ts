@@ -6,9 +6,11 @@
  * Source: the node's HTTP interface (ArweaveTeam/arweave, ar_http_iface_middleware.erl).
  * @module
  */
+import { chunkBytesMax, readServedChunkBytes, type ServedChunk } from "../arweave/chunk.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import {
   type Fault,
+  type FaultReason,
   fault,
   type HttpRequest,
   type HttpResponse,
@@ -35,9 +37,6 @@ export type DataPlace = Readonly<{ end: bigint; size: number }>;
 /** The place of a mined transaction. */
 export type TransactionStatus = Readonly<{ height: number; blockHash: string; confirmations: number }>;
 
-/** A chunk as a node sent it, decoded and not yet checked. */
-export type ChunkResponse = Readonly<{ chunk: Uint8Array; dataPath: Uint8Array; txPath: Uint8Array }>;
-
 /** A node's response unchanged, for relaying. */
 export type RawResponse = Readonly<{ status: number; headers: Headers; body: Uint8Array }>;
 
@@ -63,7 +62,7 @@ export type ChainCalls = Readonly<{
   blockText: (at: number | string, signal: AbortSignal) => Promise<NodeResponse<string>>;
   currentBlockText: (signal: AbortSignal) => Promise<NodeResponse<string>>;
   /** The chunk that covers an absolute offset, 1-based as on the wire: byte `b` of the weave is asked as `b + 1`. */
-  chunk: (offset: bigint, signal: AbortSignal) => Promise<NodeResponse<ChunkResponse>>;
+  chunk: (offset: bigint, signal: AbortSignal) => Promise<NodeResponse<ServedChunk>>;
   /** An anchor for new transactions. */
   anchor: (signal: AbortSignal) => Promise<NodeResponse<string>>;
   /** The fee for data of a size, in winston. @param target - the recipient's address or undefined. */
@@ -196,6 +195,11 @@ export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefau
   return {
     url: base,
     ...chainCalls(get),
+    chunk: createChunkCall({
+      json: (offset, signal) => get(`/chunk/${offset}`, bodyBytesMax.chunk, readChunk, signal),
+      binary: (offset, signal) =>
+        ask({ method: "GET" }, `/chunk2/${offset}`, chunkBytesMax, [200], readServedChunkBytes, signal),
+    }),
     ...transactionCalls(get, getBytes),
     postTx: (json, signal) => post("/tx", json, postTxMeanings, signal),
     postChunk: (json, signal) => post("/chunk", json, postChunkMeanings, signal),
@@ -204,7 +208,66 @@ export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefau
   };
 }
 
-function chainCalls(get: Get): ChainCalls {
+/** Requests a chunk by its absolute offset, in one format. */
+type ChunkRequest = (offset: bigint, signal: AbortSignal) => Promise<NodeResponse<ServedChunk>>;
+
+/** The binary format is requested again from a node that lacks it after this time. Milliseconds. */
+const binaryRetryMs = 60_000;
+
+/** Faults of the connection, which say nothing of the format. */
+const connectionFaults: ReadonlySet<FaultReason> = new Set(["connect", "timeout", "cut", "busy"]);
+
+/** Whether a node offers the binary format. */
+type Offer = "unknown" | "requested" | "offered" | Readonly<{ notBeforeMs: number }>;
+
+/**
+ * Creates the request for chunks of one node: in binary where the node offers it, otherwise in JSON, which is a third
+ * larger and takes more processor time.
+ *
+ * A node's first chunk is requested in binary, while concurrent requests use JSON. A node that has a chunk in JSON but
+ * not in binary is asked in JSON for a while.
+ */
+function createChunkCall({ json, binary }: Readonly<{ json: ChunkRequest; binary: ChunkRequest }>): ChunkRequest {
+  let offer: Offer = "unknown";
+
+  function wantsBinary(): boolean {
+    return typeof offer === "object" ? performance.now() >= offer.notBeforeMs : offer !== "requested";
+  }
+
+  async function inBinary(offset: bigint, signal: AbortSignal): Promise<NodeResponse<ServedChunk>> {
+    const before: Offer = offer === "offered" ? "offered" : "unknown";
+    let next: Offer = before;
+    if (before === "unknown") offer = "requested";
+    try {
+      const response = await binary(offset, signal);
+      if (response.kind === "ok") {
+        next = "offered";
+        return response;
+      }
+      if (isConnectionFault(response)) {
+        if (before === "unknown") next = later();
+        return response;
+      }
+      const other = await json(offset, signal);
+      if (other.kind === "ok") next = later();
+      return other;
+    } finally {
+      offer = next;
+    }
+  }
+
+  return (offset, signal) => (wantsBinary() ? inBinary(offset, signal) : json(offset, signal));
+}
+
+function isConnectionFault(response: NodeResponse<ServedChunk>): boolean {
+  return response.kind === "fault" && connectionFaults.has(response.reason);
+}
+
+function later(): Offer {
+  return { notBeforeMs: performance.now() + binaryRetryMs };
+}
+
+function chainCalls(get: Get): Omit<ChainCalls, "chunk"> {
   const small = bodyBytesMax.small;
   const segment = encodeURIComponent;
   return {
@@ -215,7 +278,6 @@ function chainCalls(get: Get): ChainCalls {
       return get(path, bodyBytesMax.block, readObjectText, signal);
     },
     currentBlockText: (signal) => get("/block/current", bodyBytesMax.block, readObjectText, signal),
-    chunk: (offset, signal) => get(`/chunk/${offset}`, bodyBytesMax.chunk, readChunk, signal),
     anchor: (signal) => get("/tx_anchor", small, readToken, signal),
     price(sizeBytes, target, signal) {
       const path = target === undefined ? `/price/${sizeBytes}` : `/price/${sizeBytes}/${segment(target)}`;
@@ -337,7 +399,7 @@ function readPlace(text: string): DataPlace | undefined {
   return end === undefined || size === undefined || end < BigInt(size) ? undefined : { end, size };
 }
 
-function readChunk(text: string): ChunkResponse | undefined {
+function readChunk(text: string): ServedChunk | undefined {
   const response = readObject(text);
   const packing = response?.["packing"] ?? "unpacked";
   const chunk = readBytes(response?.["chunk"]);

@@ -3,6 +3,7 @@
  * stored. A reader that leaves does not abort a fetch that others wait for.
  * @module
  */
+import { LRUCache } from "lru-cache";
 import { chunkSize } from "../arweave/merkle.ts";
 import type { Chunks } from "../chain/chunks.ts";
 import { Failure } from "../failures.ts";
@@ -25,6 +26,18 @@ export type Fill = Readonly<{
    * @throws Failure `source_failed`, `source_timeout`, `busy`; the signal's reason.
    */
   at: (root: RootSpec, at: number, signal: AbortSignal) => Promise<FilledPiece>;
+  /**
+   * A piece that `at` gave and that no reader has read to its end yet, without a request. Few are in memory; the
+   * others are on disk.
+   */
+  recent: (root: RootSpec, at: number) => FilledPiece | undefined;
+  /** Forgets a piece of `recent`, if a reader at this position has read it to its end. */
+  forgetRecent: (root: RootSpec, piece: FilledPiece | undefined, at: number) => void;
+  /**
+   * Lets a reader give on views of pieces, which keep all of a piece in memory while its reader is slow.
+   * @returns Ends it; undefined: too many readers do, this one must copy.
+   */
+  beginViews: () => Release | undefined;
   /**
    * Makes a span present. Throws as `at`; Failure `busy` when it cannot be stored.
    */
@@ -57,6 +70,12 @@ const fetchesPerEnsureMax = 8;
 /** Longest time of a fetch: its wait, all sources and all attempts together. Milliseconds. */
 const fetchMsDefault = 60_000;
 
+/** Memory for pieces that were fetched ahead of their readers. */
+const recentBytesMax = 16 * 2 ** 20;
+
+/** Readers that may give on views: each holds a piece of 256 KiB at most. A copy costs as much as verifying it. */
+const viewersMax = 64;
+
 /** A last chunk under this takes half of its predecessor where a client library cut the data. */
 const lastChunkSizeMin = 32_768;
 
@@ -73,8 +92,8 @@ export type FillParts = Readonly<{
 export function createFill(parts: FillParts): Fill {
   const { extents } = parts;
   const fetches = createFetches(parts);
+  const recents = createRecents();
   const flights = createSingleFlight<FilledPiece>();
-
   async function at(root: RootSpec, position: number, signal: AbortSignal): Promise<FilledPiece> {
     // Most data is cut as client libraries do it: all who want a chunk ask under its first byte and share a flight.
     for (const key of [likelyChunk(root.size, position).start, position]) {
@@ -105,7 +124,14 @@ export function createFill(parts: FillParts): Fill {
   }
 
   return {
-    at,
+    async at(root, position, signal) {
+      const piece = await at(root, position, signal);
+      recents.add(root, piece);
+      return piece;
+    },
+    recent: recents.find,
+    forgetRecent: recents.forget,
+    beginViews: recents.beginViews,
     async ensure(root, span, signal) {
       // Parts of steps wait in bounded memory; where they fell out of it, a second round brings them again.
       for (let round = 0; round < 2 && !extents.present(root, span); round++) {
@@ -117,6 +143,35 @@ export function createFill(parts: FillParts): Fill {
     },
     keep: (root, body) => keepBody(extents, root, body),
     stats: fetches.stats,
+  };
+}
+
+/** Pieces in memory until their readers have read them. */
+function createRecents() {
+  const pieces = new LRUCache<string, FilledPiece>({
+    maxSize: recentBytesMax,
+    sizeCalculation: ({ bytes }) => Math.max(1, bytes.length),
+  });
+  const keyAt = (root: RootSpec, start: number) => `${keyOf(root)}:${start}`;
+  let viewers = 0;
+  return {
+    add(root: RootSpec, piece: FilledPiece): void {
+      if (piece.bytes.length <= chunkSize) pieces.set(keyAt(root, piece.start), piece);
+    },
+    find(root: RootSpec, position: number): FilledPiece | undefined {
+      const piece = pieces.get(keyAt(root, likelyChunk(root.size, position).start));
+      return piece !== undefined && position < piece.start + piece.bytes.length ? piece : undefined;
+    },
+    forget(root: RootSpec, piece: FilledPiece | undefined, at: number): void {
+      if (piece !== undefined && at >= piece.start + piece.bytes.length) pieces.delete(keyAt(root, piece.start));
+    },
+    beginViews(): Release | undefined {
+      if (viewers >= viewersMax) return undefined;
+      viewers += 1;
+      return () => {
+        viewers -= 1;
+      };
+    },
   };
 }
 

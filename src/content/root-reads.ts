@@ -2,6 +2,7 @@
  * Reading a span of a root: what is on this disk from there, the rest as it is fetched; made as it is taken.
  * @module
  */
+import { chunkSize } from "../arweave/merkle.ts";
 import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { ignoreRejection, linkedController } from "../lib/stop.ts";
@@ -14,7 +15,7 @@ import { type Fill, type FilledPiece, likelyChunk } from "./fill.ts";
 const pieceBytes = 64 * 1024;
 
 /** Chunks that are fetched ahead of a reader that takes what comes. */
-const chunksAhead = 4;
+export const chunksAhead = 7;
 
 /** What reading needs. */
 export type ReadParts = Readonly<{ extents: Extents; fill: Fill }>;
@@ -33,23 +34,30 @@ export async function* readSpan(
 ): AsyncGenerator<Uint8Array> {
   const { extents, fill } = parts;
   const own = linkedController(signal);
+  const fetchAhead = createFetchAhead(parts, root, span, own.controller.signal);
+  const endViews = fill.beginViews();
+  const cut = (filled: FilledPiece | undefined, part: ByteSpan) => cutPart(filled, part, endViews !== undefined);
   let unkept: FilledPiece | undefined; // bytes that could not be stored, and are here only
   try {
     for (let at = span.start; at < span.end; ) {
       signal.throwIfAborted();
       const part = { start: at, end: Math.min(span.end, at - (at % pieceBytes) + pieceBytes) };
-      let piece = cut(unkept, part) ?? (await extents.read(root, part));
+      let from = unkept ?? fill.recent(root, at);
+      let piece = cut(from, part) ?? (await extents.read(root, part));
+      // At the beginning of each fetched chunk, so that as many are always under way.
+      if (unkept === undefined && (piece === undefined || at === from?.start)) fetchAhead(at);
       if (piece === undefined) {
-        if (unkept === undefined) fetchAhead(parts, root, { start: at, end: span.end }, own.controller.signal);
-        const filled = await fill.at(root, at, own.controller.signal);
-        unkept = filled.isStored ? undefined : filled;
-        piece = cut(filled, part);
+        from = await fill.at(root, at, own.controller.signal);
+        unkept = from.isStored ? undefined : from;
+        piece = cut(from, part);
       }
       assert(piece !== undefined && piece.length > 0, "the filled range covers the requested one");
       at += piece.length;
+      fill.forgetRecent(root, from, at);
       yield piece;
     }
   } finally {
+    endViews?.();
     own.unlink();
     own.controller.abort(new DOMException("the reader left", "AbortError"));
   }
@@ -87,22 +95,35 @@ export async function readWhole(
   return bytes;
 }
 
-/** A copy of a part, as far as the piece has it: a view would keep all of the piece while a slow reader reads. */
-function cut(filled: FilledPiece | undefined, part: ByteSpan): Uint8Array | undefined {
+/**
+ * A part, as far as the piece has it: a view of a chunk where views are allowed, otherwise a copy, since a view keeps
+ * all of the piece in memory while a slow reader reads.
+ */
+function cutPart(filled: FilledPiece | undefined, part: ByteSpan, allowsViews: boolean): Uint8Array | undefined {
   if (filled === undefined || part.start < filled.start) return undefined;
-  const copy = filled.bytes.slice(part.start - filled.start, part.end - filled.start);
-  return copy.length === 0 ? undefined : copy;
+  const view = filled.bytes.subarray(part.start - filled.start, part.end - filled.start);
+  if (view.length === 0) return undefined;
+  return allowsViews && filled.bytes.length <= chunkSize ? view : view.slice();
 }
 
-/** Starts fetching the chunks that come after the one that is needed now. */
-function fetchAhead({ extents, fill }: ReadParts, root: RootSpec, span: ByteSpan, signal: AbortSignal): void {
-  if (root.dataRoot === "" || !extents.hasSpace()) return; // one body, or nothing would be left of it
-  let { end: next } = likelyChunk(root.size, span.start);
-  for (let count = 0; count < chunksAhead && next < span.end; count++) {
-    const chunk = likelyChunk(root.size, next);
-    if (!extents.present(root, { start: next, end: Math.min(chunk.end, span.end) })) {
-      ignoreRejection(fill.at(root, next, signal)); // its failure shows when the reader comes to it
+/** Creates a function that starts fetching the chunks of a span after the one of a position, each once. */
+function createFetchAhead(
+  { extents, fill }: ReadParts,
+  root: RootSpec,
+  span: ByteSpan,
+  signal: AbortSignal,
+): (at: number) => void {
+  let next = span.start;
+  return (at) => {
+    if (root.dataRoot === "" || !extents.hasSpace()) return; // one body, or nothing would be left of it
+    next = Math.max(next, likelyChunk(root.size, at).end);
+    const end = Math.min(span.end, at + (chunksAhead + 1) * chunkSize);
+    while (next < end) {
+      const chunk = likelyChunk(root.size, next);
+      if (!extents.present(root, { start: next, end: Math.min(chunk.end, span.end) })) {
+        ignoreRejection(fill.at(root, next, signal)); // its failure shows when the reader comes to it
+      }
+      next = chunk.end;
     }
-    next = chunk.end;
-  }
+  };
 }

@@ -313,18 +313,26 @@ function tooLarge(bodyBytesMax: number, status: number): Fault {
   return fault("too_large", `more than ${bodyBytesMax} bytes`, status);
 }
 
-async function readAsSent(
-  { request, response, bodyBytesMax, stallMs }: Reading,
+async function readAsSent(reading: Reading, call: Call, hold: Hold): Promise<HttpResponse | Fault> {
+  const { request, response, bodyBytesMax, stallMs } = reading;
+  const announced = announcedLength(request, response);
+  if (announced !== undefined && announced > bodyBytesMax) {
+    call.stop(new DOMException("the body is too large", "AbortError"));
+    return fault("too_large", `${announced} bytes, at most ${bodyBytesMax} are accepted`, response.status);
+  }
+  await hold(announced ?? 0, 1);
+  return isReadAtOnce(announced, response.headers)
+    ? readAtOnce(response, announced, stallMs, call)
+    : readPieces(reading, announced, call, hold);
+}
+
+async function readPieces(
+  { response, bodyBytesMax, stallMs }: Reading,
+  announced: number | undefined,
   call: Call,
   hold: Hold,
 ): Promise<HttpResponse | Fault> {
   const { status, headers } = response;
-  const announced = announcedLength(request, response);
-  if (announced !== undefined && announced > bodyBytesMax) {
-    call.stop(new DOMException("the body is too large", "AbortError"));
-    return fault("too_large", `${announced} bytes, at most ${bodyBytesMax} are accepted`, status);
-  }
-  await hold(announced ?? 0, 1);
   const pieces: Uint8Array[] = [];
   let size = 0;
   try {
@@ -347,6 +355,36 @@ async function readAsSent(
   if (call.signal.aborted) return faultOf(call.signal.reason, call.signal, "cut");
   if (announced !== undefined && size !== announced) return fault("cut", `${size} of ${announced} bytes came`);
   return { kind: "response", status, headers, body: join(pieces, size) };
+}
+
+/** Bodies up to this size are read in one call, for half the processor time of reading them in pieces. Bytes. */
+const atOnceBytesMax = 2 ** 20;
+
+/** The slowest body that is read in one call, which does not show pauses between pieces. Bytes a millisecond. */
+const atOnceBytesPerMs = 16;
+
+/** Whether a body is small. A length beside a transfer coding does not bound a body (RFC 9112 §6.3). */
+function isReadAtOnce(announced: number | undefined, headers: Headers): announced is number {
+  return announced !== undefined && announced <= atOnceBytesMax && headers.get("transfer-encoding") === null;
+}
+
+/** Reads a body whose announced length bounds it. */
+async function readAtOnce(
+  response: Response,
+  announced: number,
+  stallMs: number,
+  call: Call,
+): Promise<HttpResponse | Fault> {
+  const { status, headers } = response;
+  try {
+    call.phase(stallMs + announced / atOnceBytesPerMs);
+    const body = new Uint8Array(await response.arrayBuffer());
+    if (call.signal.aborted) return faultOf(call.signal.reason, call.signal, "cut");
+    if (body.length !== announced) return fault("cut", `${body.length} of ${announced} bytes came`);
+    return { kind: "response", status, headers, body };
+  } catch (error) {
+    return faultOf(error, call.signal, "cut");
+  }
 }
 
 /** Reserves memory for a body, in steps. */

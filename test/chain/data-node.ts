@@ -3,6 +3,7 @@
  * @module
  */
 
+import { servedChunkBytes, servedChunkFields } from "../../src/arweave/chunk.ts";
 import { type Id, idFromBytes } from "../../src/arweave/id.ts";
 import { buildTree, chunkSpans, type TailRule } from "../../src/arweave/merkle.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
@@ -70,7 +71,7 @@ export async function openDataNode(...data: MadeData[]): Promise<DataNode> {
     const known = responses.get(`${request.method} ${request.path}`);
     if (known !== undefined) return known;
     const [, kind = "", name = "", field] = request.path.split("/");
-    if (kind === "chunk") return chunkResponse(all, BigInt(name));
+    if (kind === "chunk" || kind === "chunk2") return chunkResponse(all, BigInt(name), kind);
     if (kind === "tx" && field === "offset") return offsetResponse(all, name);
     const found = kind === "raw" ? raw.get(name) : undefined;
     return found === undefined ? { status: 404, body: "Not Found." } : rawResponse(request, found);
@@ -80,23 +81,24 @@ export async function openDataNode(...data: MadeData[]): Promise<DataNode> {
     add: (...more) => all.push(...more),
     addRaw: (id, body, headers = {}) => raw.set(id, { body, headers }),
     responses,
-    chunkRequests: () => server.requests.filter((line) => line.startsWith("GET /chunk/")).length,
+    chunkRequests: () => server.requests.filter(isChunkRequest).length,
   };
 }
 
-function chunkResponse(all: readonly MadeData[], offset: bigint): Result {
+/** Whether a request, as `METHOD path` or as a path, is for a chunk, in JSON or in binary. */
+export function isChunkRequest(line: string): boolean {
+  return /^(GET )?\/chunk2?\//.test(line);
+}
+
+function chunkResponse(all: readonly MadeData[], offset: bigint, kind: "chunk" | "chunk2"): Result {
   for (const { root, bytes, spans, path } of all) {
     const at = Number(offset - 1n - (root.weaveStart ?? 0n));
     const chunk = at < 0 ? -1 : spans.findIndex(({ start, end }) => start <= at && at < end);
     const span = spans[chunk];
     if (span === undefined) continue;
-    const response = {
-      chunk: encodeBase64url(bytes.subarray(span.start, span.end)),
-      data_path: encodeBase64url(path(chunk)),
-      tx_path: "",
-      packing: "unpacked",
-    };
-    return { status: 200, body: JSON.stringify(response) };
+    const served = { chunk: bytes.subarray(span.start, span.end), dataPath: path(chunk), txPath: new Uint8Array(0) };
+    if (kind === "chunk2") return { status: 200, body: servedChunkBytes(served) };
+    return { status: 200, body: JSON.stringify(servedChunkFields(served, (root.weaveStart ?? 0n) + BigInt(span.end))) };
   }
   return { status: 404 };
 }

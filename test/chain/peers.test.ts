@@ -11,7 +11,7 @@ import { createReach, createUrlGuard, type ReachRules } from "../../src/chain/re
 import { silentLog } from "../../src/lib/log.ts";
 import { isSame, joined, locatedOf, openHarness, seeded } from "../content/content-harness.ts";
 import { until } from "../support/until.ts";
-import { type DataNode, makeData, openDataNode } from "./data-node.ts";
+import { type DataNode, isChunkRequest, makeData, openDataNode } from "./data-node.ts";
 import { type FaultServer, openFaultServer } from "./fault-server.ts";
 
 const none = new AbortController().signal;
@@ -285,13 +285,11 @@ describe("three local gateways of which one returns false data", () => {
       }),
     );
     const [liar, ...honest] = peers as [DataNode, DataNode, DataNode];
-    liar.setFault(({ path }) => (path.startsWith("/chunk/") ? { kind: "flip", at: 1_000 } : undefined));
+    liar.setFault(({ path }) => (isChunkRequest(path) ? { kind: "flip", at: 1_000 } : undefined));
     // The node that an operator chose has lost the chunks; all it can do is to name others.
     const node = await openDataNode(data);
     closers.push(node.stop);
-    node.setFault(({ path }) =>
-      path.startsWith("/chunk/") ? { kind: "response", response: { status: 404 } } : undefined,
-    );
+    node.setFault(({ path }) => (isChunkRequest(path) ? { kind: "response", response: { status: 404 } } : undefined));
     const record = Object.fromEntries(peers.map(({ url }) => [url.slice(7), { url }]));
     const list = JSON.stringify({ gateways: record, arweaveNodes: {} });
     node.responses.set("GET /ar-io/peers", { status: 200, body: list });
@@ -336,7 +334,7 @@ describe("three local gateways of which one returns false data", () => {
     expect(sourceStatus(node.url)?.wrongs).toBe(0);
     // Data without a proof is requested from the operator's node only.
     for (const { requests } of [liar, ...honest])
-      expect(requests.filter((line) => !/^GET \/(chunk\/|info|ar-io\/peers)/.test(line))).toEqual([]);
+      expect(requests.filter((line) => !/^GET \/(chunk2?\/|info|ar-io\/peers)/.test(line))).toEqual([]);
   });
 
   test("are asked after the operator's nodes, and only a few of them for one chunk", async () => {

@@ -5,6 +5,7 @@
  */
 import type { Id } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
+import { isChunkRequest } from "../chain/data-node.ts";
 import { type FaultServer, type FaultyRequest, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { chunkPosts, openTestDevnet, post, rsa, serve, statedOf } from "../dev/devnet/support.ts";
 import { bundleOf, bundleTags, type MadeItem, type MadePlace, placesIn } from "./bundles.ts";
@@ -52,7 +53,7 @@ export async function openItemFixture(): Promise<ItemFixture> {
 
   return {
     node,
-    chunkRequests: () => node.requests.filter((line) => line.startsWith("GET /chunk/")).length,
+    chunkRequests: () => node.requests.filter(isChunkRequest).length,
     postData,
     async postBundle(items) {
       const data = bundleOf(items);

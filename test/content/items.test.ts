@@ -13,7 +13,7 @@ import type { Hint } from "../../src/chain/hint.ts";
 import type { OpenContent } from "../../src/content/open-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
-import { madeId } from "../chain/data-node.ts";
+import { isChunkRequest, madeId } from "../chain/data-node.ts";
 import { type Fault, type FaultServer, openFaultServer, rangeResult } from "../chain/fault-server.ts";
 import { type Packable, writeRootIndex } from "../support/cdb64.ts";
 import { signers } from "../support/signers.ts";
@@ -231,7 +231,7 @@ describe("an item is found", () => {
     harness.index.set(bundle.rootId, locatedOf(bundle.rootId, { ...root, weaveStart }));
     fixture.node.requests.length = 0;
     expect(await harness.content.open(direct.id, none)).toMatchObject({ verified: true, stable: true });
-    const asked = fixture.node.requests.filter((line) => !line.startsWith("GET /chunk/"));
+    const asked = fixture.node.requests.filter((line) => !isChunkRequest(line));
     expect(asked).toEqual([`GET /tx/${direct.id}`]);
   });
 });
@@ -573,7 +573,7 @@ describe("fault", () => {
   const parts: readonly (readonly [string, (path: string) => boolean, typeof faults])[] = [
     ["the transaction", (path) => path === `/tx/${bundle.rootId}`, faults],
     ["its offset", (path) => path.endsWith("/offset"), few.slice(0, 3)],
-    ["its chunks", (path) => path.startsWith("/chunk/"), faults],
+    ["its chunks", isChunkRequest, faults],
     ["everything", () => true, few],
   ];
   for (const [what, isIt, some] of parts)

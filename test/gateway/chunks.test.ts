@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { assert } from "../../src/lib/assert.ts";
+import { isChunkRequest } from "../chain/data-node.ts";
 import { type FaultServer, openFaultProxy } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack, type Stack } from "../support/stack.ts";
@@ -34,7 +35,7 @@ afterAll(async () => {
   await node.stop();
 });
 
-const fetches = () => node.requests.filter((line) => line.startsWith("GET /chunk/")).length;
+const fetches = () => node.requests.filter(isChunkRequest).length;
 
 /** Requests the chunk that contains a byte of the data. @returns Its first byte in the data. */
 async function startOf(at: number, headers: Record<string, string> = {}): Promise<number> {
@@ -48,7 +49,7 @@ async function startOf(at: number, headers: Record<string, string> = {}): Promis
 }
 
 test("a chunk is fetched once for 40 concurrent requests, by any of its bytes, and then not again", async () => {
-  node.setFault(({ path }) => (path.startsWith("/chunk/") ? { kind: "delay", ms: 50 } : undefined));
+  node.setFault(({ path }) => (isChunkRequest(path) ? { kind: "delay", ms: 50 } : undefined));
   const starts = await Promise.all(Array.from({ length: 40 }, (_, index) => startOf(2 * chunk + index * 1_000)));
   expect([new Set(starts), fetches()]).toEqual([new Set([2 * chunk]), 1]);
   // The first responses also write the chunk to the disk: later requests are served from there.

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
+import { isChunkRequest } from "../chain/data-node.ts";
 import { type FaultServer, openFaultProxy } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack, type Stack } from "../support/stack.ts";
@@ -45,7 +46,7 @@ async function ask(id: Id, range?: string, method = "GET"): Promise<[number, str
   return [response.status, response.headers.get("x-cache"), chunkFetches() > before];
 }
 
-const chunkFetches = () => node.requests.filter((line) => line.startsWith("GET /chunk/")).length;
+const chunkFetches = () => node.requests.filter(isChunkRequest).length;
 
 async function counted(): Promise<Record<string, number>> {
   const text = await (await fetch(`${stack.gateway.url}/metrics`)).text();

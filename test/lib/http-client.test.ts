@@ -3,6 +3,7 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
+import { createServer } from "node:net";
 import { openGateways } from "../../src/chain/gateways.ts";
 import { gatewayAt } from "../../src/config/setting-readers.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
@@ -156,4 +157,31 @@ describe("C3: a source that hangs", () => {
     },
     60_000,
   );
+});
+
+describe("a body with a length beside a transfer coding", () => {
+  test("is not read beyond its limit, however much is sent", async () => {
+    const limit = 2 ** 16;
+    const piece = Buffer.concat([Buffer.from("10000\r\n"), new Uint8Array(2 ** 16), Buffer.from("\r\n")]);
+    let sent = 0;
+    const endless = createServer((socket) => {
+      socket.on("error", () => undefined); // the client leaves
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\nTransfer-Encoding: chunked\r\n\r\n");
+      const more = () => {
+        while (!socket.destroyed && socket.write(piece)) sent += piece.length;
+      };
+      socket.on("drain", more);
+      more();
+    });
+    await new Promise<void>((resolve) => endless.listen(0, "127.0.0.1", resolve));
+    const address = endless.address();
+    if (address === null || typeof address === "string") throw new Error("a server listens on a port");
+    const http = openHttp({ firstByteMs: 20_000, stallMs: 20_000, totalMs: 20_000 });
+    const request = { method: "GET", url: `http://127.0.0.1:${address.port}/` } as const;
+    const response = await http.whole(request, limit, AbortSignal.timeout(25_000));
+    expect(response.kind === "fault" ? response.reason : response.body.length).not.toBe("timeout");
+    expect(sent).toBeLessThan(64 * 2 ** 20);
+    http.close();
+    endless.close();
+  }, 60_000);
 });

@@ -7,13 +7,12 @@
 
 import { crc32 } from "node:zlib";
 import { Elysia } from "elysia";
-import { servedChunkFields } from "../../arweave/chunk.ts";
+import { servedChunkBytes, servedChunkFields } from "../../arweave/chunk.ts";
 import { type Address, isAddress, readAddress } from "../../arweave/id.ts";
 import { tagValue } from "../../arweave/tags.ts";
 import { readTransactionHeader } from "../../arweave/transaction.ts";
 import { withCharset } from "../../http/header-values.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
-import { concatBytes, utf8Bytes, withSize } from "../../lib/bytes.ts";
 import { yieldToEventLoop } from "../../lib/event-loop.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
 import { devnetFee } from "../devnet/chain-rules.ts";
@@ -250,9 +249,7 @@ function proofOnly({ dataPath, txPath, weaveEnd }: WeaveChunk): Response {
 }
 
 function binaryChunk({ chunk, dataPath, txPath, weaveEnd }: WeaveChunk): Response {
-  const packing = utf8Bytes("unpacked");
-  const parts = [withSize(chunk, 3), withSize(txPath, 3), withSize(dataPath, 3), withSize(packing, 1)];
-  const bytes = new Uint8Array(concatBytes(parts));
+  const bytes = servedChunkBytes({ chunk, dataPath, txPath });
   return nodeBytes(bytes, "application/octet-stream", { "arweave-absolute-end-offset": `${weaveEnd}` });
 }
 

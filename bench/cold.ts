@@ -1,0 +1,161 @@
+/**
+ * Content that is not on this disk, read through the gateway from a local node and verified, against a bare client that
+ * fetches the same chunks from the same node. Node and gateway are processes of their own.
+ *
+ * Each round reads another transaction. The bare client uses the binary format, as many requests at once as the
+ * gateway, and drops the bytes.
+ * @module
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { chunkSize } from "../src/arweave/merkle.ts";
+import { chunksAhead } from "../src/content/root-reads.ts";
+import type { ColdNodeLine } from "./cold-node.ts";
+import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
+import { cpuSeconds, type NodeRoot, startServed } from "./served.ts";
+
+const sizes: Readonly<Record<BenchSize, { bytes: number; rounds: number }>> = {
+  small: { bytes: 12 * 2 ** 20, rounds: 1 },
+  large: { bytes: 100 * 2 ** 20, rounds: 7 },
+};
+
+/** Transactions of 100 MiB, whose chunks come from a local node. */
+export const coldBench: Bench = {
+  name: "cold content",
+  measure: async (size) => {
+    const { bytes, rounds } = sizes[size];
+    const folder = mkdtempSync(join(tmpdir(), "cairn-cold-"));
+    const node = await startNode(rounds + 2, bytes);
+    const url = `http://127.0.0.1:${node.port}`;
+    const served = await startServed(folder, { node: { url, roots: node.roots } }, []);
+    try {
+      return await measureRounds(url, node, served);
+    } finally {
+      await served.stop();
+      await node.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+type Served = Awaited<ReturnType<typeof startServed>>;
+
+async function measureRounds(url: string, node: ColdNodeLine, served: Served): Promise<readonly BenchRow[]> {
+  const [checked, warm, ...roots] = node.roots;
+  if (checked === undefined || warm === undefined) throw new Error("the node has no data");
+  await checkBytes(served.port, checked);
+  const rounds: { ours: number; bare: number; cpu: number }[] = [];
+  await measureRound(url, warm, served);
+  await served.loopDelay();
+  residentPeakMiB(served.pid);
+  const before = residentPeakMiB(served.pid);
+  const delays: { p99: number; longest: number }[] = [];
+  for (const root of roots) {
+    rounds.push(await measureRound(url, root, served));
+    delays.push(await served.loopDelay());
+  }
+  const added = residentPeakMiB(served.pid) - before;
+  const p99 = median(delays.map((delay) => delay.p99));
+  const longest = Math.max(...delays.map((delay) => delay.longest));
+  const rate = (pick: "ours" | "bare") => `${(median(rounds.map((round) => round[pick])) / 1e6).toFixed(0)} MB/s`;
+  const mebibytes = (warm.size / 2 ** 20).toFixed(0);
+  return [
+    {
+      name: `cold ${mebibytes} MiB from a local node, verified`,
+      metric: `${rate("ours")} (CPU ${(median(rounds.map(({ cpu }) => cpu)) * 1e3).toFixed(0)} ms)`,
+      reference: `bare client of the same chunks ${rate("bare")}`,
+      ratio: median(rounds.map(({ ours, bare }) => ours / bare)),
+      target: "≥ 0.6",
+    },
+    { name: "memory added meanwhile, at most", metric: `${added.toFixed(0)} MiB`, target: "≤ 100 MiB" },
+    {
+      name: "event loop's delay meanwhile (timer of 1 ms included)",
+      metric: `p99 ${p99.toFixed(1)} ms, longest ${longest.toFixed(1)} ms`,
+      target: "p99 ≤ 10 ms",
+    },
+  ];
+}
+
+/** Bytes a second of the gateway and of the bare client, and CPU seconds of the gateway. */
+async function measureRound(url: string, root: NodeRoot, served: Served) {
+  const cpuBefore = cpuSeconds(served.pid);
+  const ours = await rateOf(root.size, () => readThrough(served.port, root));
+  const cpu = cpuSeconds(served.pid) - cpuBefore;
+  const bare = await rateOf(root.size, () => fetchBare(url, root));
+  return { ours, bare, cpu };
+}
+
+async function rateOf(bytes: number, work: () => Promise<void>): Promise<number> {
+  const startedAt = performance.now();
+  await work();
+  return bytes / ((performance.now() - startedAt) / 1_000);
+}
+
+/** Reads a body through the gateway. Its bytes are counted only: a client that hashes would be measured too. */
+async function readThrough(port: number, { id, size }: NodeRoot): Promise<void> {
+  const done = Promise.withResolvers<void>();
+  let tail = Buffer.alloc(0);
+  let got = 0;
+  await Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      open: (socket) => void socket.write(`GET /raw/${id} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\n\r\n`),
+      data: (socket, bytes) => {
+        got += bytes.length;
+        if (got < size) return;
+        tail = Buffer.concat([tail, bytes]).subarray(-lastChunk.length);
+        if (!tail.equals(lastChunk)) return;
+        done.resolve();
+        socket.end();
+      },
+      error: (_socket, error) => done.reject(error),
+      close: () => done.reject(new Error("the connection was closed before the body was complete")),
+    },
+  });
+  await done.promise;
+}
+
+/** The end of a body of unknown length (RFC 9112 §7.1). */
+const lastChunk = Buffer.from("\r\n0\r\n\r\n");
+
+/** The gateway gives the bytes that the node has, as verified. */
+async function checkBytes(port: number, { id, digest }: NodeRoot): Promise<void> {
+  const response = await fetch(`http://127.0.0.1:${port}/raw/${id}`);
+  const got = Bun.SHA256.hash(await response.arrayBuffer(), "hex");
+  if (got !== digest || response.headers.get("x-ar-io-verified") !== "true") throw new Error("other bytes came");
+}
+
+async function fetchBare(url: string, { size, weaveStart }: NodeRoot): Promise<void> {
+  let next = 0;
+  const work = async () => {
+    while (next < size) {
+      const offset = BigInt(weaveStart) + BigInt(next) + 1n;
+      next += chunkSize;
+      const response = await fetch(`${url}/chunk2/${offset}`);
+      const { byteLength } = await response.arrayBuffer();
+      if (!response.ok || byteLength < chunkSize) throw new Error(`the node responded ${response.status}`);
+    }
+  };
+  await Promise.all(Array.from({ length: chunksAhead + 1 }, work));
+}
+
+async function startNode(count: number, bytes: number) {
+  const command = [process.execPath, resolve(import.meta.dir, "cold-node.ts"), String(count), String(bytes)];
+  const child = Bun.spawn(command, { stdout: "pipe" });
+  const { value } = await child.stdout.getReader().read();
+  const line: ColdNodeLine = JSON.parse(Buffer.from(value ?? []).toString());
+  const stop = async () => {
+    child.kill();
+    await child.exited;
+  };
+  return { ...line, stop };
+}
+
+/** The most memory that a process had since the last call. */
+function residentPeakMiB(pid: number): number {
+  const kibibytes = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  writeFileSync(`/proc/${pid}/clear_refs`, "5"); // sets the peak to the present value
+  return Number(kibibytes) / 1_024;
+}
