@@ -9,6 +9,7 @@ import { grouped } from "../../src/lib/quantity-text.ts";
 import { Table } from "../page-parts.tsx";
 import { ActionForm, type Change, type FormAction, type FormValues } from "./operator-actions.tsx";
 import { type OperatorClient, useRecord } from "./operator-client.ts";
+import { Reports } from "./solvency-panels.tsx";
 
 type Accounts = Readonly<{ accounts: readonly Readonly<{ address: string; winc: string }>[]; next: string | null }>;
 
@@ -33,7 +34,7 @@ type Payment = Readonly<{
 
 type Payments = Readonly<{ payments: readonly Payment[]; next: string | null }>;
 
-type ShownPayment = Payment & Readonly<{ refund: Readonly<{ winc: string; spentWinc: string }> | null }>;
+type ShownPayment = Payment & Readonly<{ refund: Readonly<{ amount: string; winc: string; spentWinc: string }> | null }>;
 
 type Promos = Readonly<{
   promos: readonly Readonly<{
@@ -123,6 +124,7 @@ export function Credits({ client, onChange }: CreditProps) {
       <AccountLookup client={client} />
       <PaymentList client={client} onChange={onChange} />
       <PromoList client={client} onChange={onChange} />
+      <Reports client={client} />
       <h3>Changes</h3>
       <div className="cards">
         {forms.map((form) => (
@@ -238,13 +240,17 @@ function Refund({ client, id, onChange }: CreditProps & Readonly<{ id: string }>
   if (value === undefined) return <p className="empty">Reading …</p>;
   const { amount, currency, refund } = value;
   if (refund === null) return <p className="empty">None of its credits are left to take back.</p>;
-  const spent = refund.spentWinc === "0" ? "None of them are spent." : `${wincText(refund.spentWinc)} are spent: owed.`;
+  const spent =
+    refund.spentWinc === "0"
+      ? "None of them are spent."
+      : `${wincText(refund.spentWinc)} of them are spent: the account owes them, and its next payments pay the debt first.`;
   const effect = `It takes back ${wincText(refund.winc)}. ${spent}`;
+  const before = refund.amount === amount ? "" : ` The rest of ${amount} ${currency} was paid back before.`;
   const form: FormAction = {
     title: "Refund a payment",
-    text: `Payment ${id}. ${effect}`,
+    text: `Payment ${id}.${before} ${effect}`,
     fields: order,
-    question: () => `Refund ${amount} ${currency} of payment ${id}? ${effect}`,
+    question: () => `Refund ${refund.amount} ${currency} of payment ${id}?${before} ${effect}`,
     verb: "Refund",
     method: "POST",
     path: () => "payments/refund",

@@ -102,6 +102,8 @@ export class WrongKey extends Error {}
 export type OperatorClient = Readonly<{
   /** Rejects with {@link WrongKey}, or an Error with the server's message. @param path - Below `/svc/admin/`. */
   get: <Value>(path: string, signal: AbortSignal) => Promise<Value>;
+  /** As `get`; resolves with the bytes. A report over a large ledger may take minutes. */
+  file: (path: string) => Promise<Blob>;
   /** As `get`; resolves with the server's message. Pruning may take minutes. */
   send: (method: "POST" | "PUT", path: string, body: unknown) => Promise<string>;
 }>;
@@ -125,6 +127,7 @@ export function createOperatorClient(key: string): OperatorClient {
   };
   return {
     get: async (path, signal) => await (await ask(path, {}, signal, readTimeoutMs)).json(),
+    file: async (path) => await (await ask(path, {}, undefined, changeTimeoutMs)).blob(),
     send: async (method, path, body) => {
       const response = await ask(path, { method, body: JSON.stringify(body) }, undefined, changeTimeoutMs);
       return messageOf(await response.text());

@@ -125,10 +125,11 @@ function accountText({ account }: JsonObject): string {
 }
 
 /** The effect of a refund, as the end of a sentence. */
-function effectText({ refund: effect, method }: JsonObject): string {
+function effectText({ refund: effect, method, currency }: JsonObject): string {
   if (!isJsonObject(effect))
     return method === "card" ? "has no credits left to take back" : "is only possible for payments by card";
-  const taken = `takes back ${signedWincText(effect["winc"])}`;
+  const paid = `${String(effect["amount"])} ${String(currency)}`;
+  const taken = `pays back ${paid}, and takes back ${signedWincText(effect["winc"])}`;
   if (effect["spentWinc"] === "0") return `${taken}, none of them spent`;
   return `${taken}; ${signedWincText(effect["spentWinc"])} of them are spent, and the account will owe them`;
 }

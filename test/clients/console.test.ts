@@ -28,7 +28,9 @@ describeWith(browserNeed, "the console", () => {
   const strangers: string[] = [];
 
   beforeAll(async () => {
-    stack = await openUploadStack({ environment: { ADMIN_API_KEY: key } });
+    stack = await openUploadStack({
+      environment: { ADMIN_API_KEY: key, SOLVENCY_PUBLISH_MS: "604800000" },
+    });
     await stack.devnet.mine(3);
     chromium = await openBrowser();
   }, 180_000);
@@ -187,6 +189,33 @@ describeWith(browserNeed, "the console", () => {
       () => outcome(page),
       (text) => text === "400: Must provide array of data item headers",
     );
+    await page.close();
+  }, 60_000);
+
+  test("the published root, the statement of a month and the proof of an account are read and saved", async () => {
+    const headers = { authorization: `Bearer ${key}` };
+    const solvency = async () => (await fetch(`${stack.content}/svc/admin/solvency`, { headers })).json();
+    const { roots } = await eventually(solvency, ({ roots }) => roots[0]?.publishedAt > 0);
+    const page = await openPage();
+    await signIn(page);
+    await show(page, "Credits");
+    await page.getByRole("region", { name: "Published roots" }).getByText(roots[0].id).waitFor();
+    await page.getByText("Owed to clients", { exact: true }).waitFor();
+    const save = async (title: string, label: string, value: string) => {
+      const form = page.getByRole("form", { name: title });
+      await form.getByLabel(label).fill(value);
+      await form.getByRole("button").click();
+      return form.getByRole("status");
+    };
+    const month = new Date().toISOString().slice(0, 7);
+    const download = page.waitForEvent("download");
+    await save("Statement of a month", "Month", month);
+    const file = await download;
+    expect(file.suggestedFilename()).toBe(`statement-${month}.csv`);
+    expect(await Bun.file(await file.path()).text()).toStartWith("month,account,line,entries,winc\r\n");
+    // No account of this program is as old as the root.
+    const status = await save("Proof of an account", "Account", testAddress("console"));
+    await status.getByText("404: User Not Found").waitFor();
     await page.close();
   }, 60_000);
 

@@ -83,6 +83,7 @@ const descriptions = {
           ...paymentFields,
           refund: {
             ...record({
+              amount: { ...textSchema, description: "What is paid back: the payment less its earlier refunds." },
               winc: { ...winc, description: "Credits that the refund takes back." },
               spentWinc: { ...winc, description: "The part of them that is spent: the account will owe it." },
             }),
@@ -109,9 +110,9 @@ const descriptions = {
           kind: { type: "string", enum: ["refund"] },
           id: textSchema,
           account: nullableText,
-          amount: textSchema,
+          amount: { ...textSchema, description: "Of the payment, with earlier refunds of parts of it." },
           currency: textSchema,
-          winc,
+          winc: { ...winc, description: "Credits that all its refunds took back." },
           spentWinc: winc,
           balance: { ...signedWinc, description: "Of the account, or of the gift." },
           effect: textSchema,
@@ -163,8 +164,8 @@ function paymentRecord(payment: OperatorPayment) {
   return { ...rest, account: account ?? null, winc: credited.toString(), withheldWinc: withheldWinc.toString() };
 }
 
-function effectRecord({ winc: taken, spentWinc }: RefundEffect) {
-  return { winc: taken.toString(), spentWinc: spentWinc.toString() };
+function effectRecord({ amount, winc: taken, spentWinc }: RefundEffect) {
+  return { amount: amount.toString(), winc: taken.toString(), spentWinc: spentWinc.toString() };
 }
 
 function queryOf(request: Request, name: string): string | undefined {

@@ -8,6 +8,7 @@
 import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import { balanceOf } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
+import { findPayment } from "../cards/card-event-store.ts";
 import { holderOf } from "../cards/card-settlement.ts";
 import { findQuote, type Quote } from "../top-ups/quotes.ts";
 
@@ -43,6 +44,8 @@ export type OperatorPaymentsPage = Readonly<{
 
 /** What a refund of a card payment does to the credits that it bought. */
 export type RefundEffect = Readonly<{
+  /** What the provider pays back: the payment less its earlier refunds, in the currency's smallest unit. */
+  amount: bigint;
   /** Credits that the refund takes back. */
   winc: bigint;
   /** The part of them that the account has spent: it becomes its debt. */
@@ -100,7 +103,9 @@ function readPayment({ account, made_at, withheld, ...rest }: PaymentRow): Opera
 export async function refundEffect(tx: Tx, id: string): Promise<RefundEffect | undefined> {
   const quote = await findQuote(tx, id);
   if (quote?.state !== "paid" || quote.takenBackWinc >= quote.creditedWinc) return undefined;
-  return { winc: quote.creditedWinc - quote.takenBackWinc, spentWinc: await spentOf(tx, quote) };
+  const refunded = (await findPayment(tx, quote.paymentId ?? ""))?.refunded ?? 0n;
+  const amount = quote.paymentAmount > refunded ? quote.paymentAmount - refunded : 0n;
+  return { amount, winc: quote.creditedWinc - quote.takenBackWinc, spentWinc: await spentOf(tx, quote) };
 }
 
 async function spentOf(tx: Tx, quote: Quote): Promise<bigint> {

@@ -120,9 +120,9 @@ function owedOf(quote: Quote, balance: bigint): bigint {
 }
 
 function effectText({ takenBackWinc }: Quote, owed: bigint): string {
-  if (owed === 0n) return `${takenBackWinc} winc were taken back; none of them were spent`;
+  if (owed === 0n) return `${takenBackWinc} winc were taken back in all; none of them were spent`;
   return (
-    `${takenBackWinc} winc were taken back; ${owed} of them were spent: the account owes them, can spend nothing, ` +
+    `${takenBackWinc} winc were taken back in all; ${owed} of them were spent: the account owes them, can spend nothing, ` +
     "and its next payments pay the debt first"
   );
 }

@@ -77,10 +77,10 @@ for (const kind of ledgerKinds())
       const winc = await fixture.balance(alice);
       const id = idOf(top);
       const { database } = fixture.payment;
-      expect(await database.read((tx) => refundEffect(tx, id))).toEqual({ winc, spentWinc: 0n });
+      expect(await database.read((tx) => refundEffect(tx, id))).toEqual({ amount: 1_000n, winc, spentWinc: 0n });
       const done = await refund(id);
       expect(done).toMatchObject({ id, account: alice, winc: `${winc}`, spentWinc: "0", balance: "0", ...order });
-      expect(done["effect"]).toBe(`${winc} winc were taken back; none of them were spent`);
+      expect(done["effect"]).toBe(`${winc} winc were taken back in all; none of them were spent`);
       expect(refundedAtProvider(top)).toBe(1000);
       await fixture.settle();
       expect([await fixture.balance(alice), await fixture.payment.held(provider("stripe"))]).toEqual([0n, 0n]);
@@ -95,12 +95,32 @@ for (const kind of ledgerKinds())
       const winc = await fixture.balance(alice);
       await spend(winc - 5n);
       const { database } = fixture.payment;
-      expect(await database.read((tx) => refundEffect(tx, idOf(top)))).toEqual({ winc, spentWinc: winc - 5n });
+      expect(await database.read((tx) => refundEffect(tx, idOf(top)))).toEqual({
+        ...{ amount: 1_000n, winc, spentWinc: winc - 5n },
+      });
       const done = await refund(idOf(top));
       expect(done).toMatchObject({ winc: `${winc}`, spentWinc: `${winc - 5n}`, balance: `${5n - winc}` });
       expect(done["effect"]).toContain(`${winc - 5n} of them were spent: the account owes them`);
       await pay();
       expect(await fixture.balance(alice)).toBe(5n);
+    });
+
+    test("after a refund of a part at the provider, pays back the rest, and says so before", async () => {
+      const top = await pay();
+      const winc = await fixture.balance(alice);
+      fixture.sandbox.createRefund({ payment_intent: top.paymentSession.id, amount: "250" });
+      await fixture.settle();
+      const rest = winc - winc / 4n;
+      expect(await fixture.balance(alice)).toBe(rest);
+      const { database } = fixture.payment;
+      expect(await database.read((tx) => refundEffect(tx, idOf(top)))).toEqual({
+        ...{ amount: 750n, winc: rest, spentWinc: 0n },
+      });
+      await spend(rest - 1n);
+      const done = await refund(idOf(top));
+      expect(done).toMatchObject({ amount: "1000", winc: `${winc}`, spentWinc: `${rest - 1n}`, balance: `${1n - rest}` });
+      await fixture.settle();
+      expect([await fixture.balance(alice), refundedAtProvider(top)]).toEqual([1n - rest, 1000]);
     });
 
     test("of an unredeemed gift takes it back from the gift", async () => {
