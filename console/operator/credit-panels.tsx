@@ -34,7 +34,8 @@ type Payment = Readonly<{
 
 type Payments = Readonly<{ payments: readonly Payment[]; next: string | null }>;
 
-type ShownPayment = Payment & Readonly<{ refund: Readonly<{ amount: string; winc: string; spentWinc: string }> | null }>;
+type ShownPayment = Payment &
+  Readonly<{ refund: Readonly<{ amount: string; winc: string; spentWinc: string }> | null }>;
 
 type Promos = Readonly<{
   promos: readonly Readonly<{
@@ -240,10 +241,8 @@ function Refund({ client, id, onChange }: CreditProps & Readonly<{ id: string }>
   if (value === undefined) return <p className="empty">Reading …</p>;
   const { amount, currency, refund } = value;
   if (refund === null) return <p className="empty">None of its credits are left to take back.</p>;
-  const spent =
-    refund.spentWinc === "0"
-      ? "None of them are spent."
-      : `${wincText(refund.spentWinc)} of them are spent: the account owes them, and its next payments pay the debt first.`;
+  const debt = `${wincText(refund.spentWinc)} of them are spent: the account's next payments pay this debt first.`;
+  const spent = refund.spentWinc === "0" ? "None of them are spent." : debt;
   const effect = `It takes back ${wincText(refund.winc)}. ${spent}`;
   const before = refund.amount === amount ? "" : ` The rest of ${amount} ${currency} was paid back before.`;
   const form: FormAction = {

@@ -73,7 +73,7 @@ export const operationDefences: readonly Defence[] = [
     threat: "F2",
     name: "two items at one place",
     file: "src/store/index/index-writer.ts",
-    text: "return occupant === idText;",
+    text: "return occupant === id;",
     instead: "return true;",
     tests: ["test/store/ar-io-node/import-rows.test.ts"],
   },

@@ -122,7 +122,7 @@ function owedOf(quote: Quote, balance: bigint): bigint {
 function effectText({ takenBackWinc }: Quote, owed: bigint): string {
   if (owed === 0n) return `${takenBackWinc} winc were taken back in all; none of them were spent`;
   return (
-    `${takenBackWinc} winc were taken back in all; ${owed} of them were spent: the account owes them, can spend nothing, ` +
-    "and its next payments pay the debt first"
+    `${takenBackWinc} winc were taken back in all; ${owed} of them were spent: the account owes them, ` +
+    "can spend nothing, and its next payments pay the debt first"
   );
 }

@@ -118,7 +118,12 @@ for (const kind of ledgerKinds())
       });
       await spend(rest - 1n);
       const done = await refund(idOf(top));
-      expect(done).toMatchObject({ amount: "1000", winc: `${winc}`, spentWinc: `${rest - 1n}`, balance: `${1n - rest}` });
+      expect(done).toMatchObject({
+        amount: "1000",
+        winc: `${winc}`,
+        spentWinc: `${rest - 1n}`,
+        balance: `${1n - rest}`,
+      });
       await fixture.settle();
       expect([await fixture.balance(alice), refundedAtProvider(top)]).toEqual([1n - rest, 1000]);
     });
