@@ -8,7 +8,7 @@ import { openClickhouseServer } from "../support/clickhouse-server.ts";
 import { clickhouseEngine, testWith } from "../support/helpers.ts";
 import { newSeed } from "../support/seed.ts";
 
-const items = Number(process.env["ITEMS"] ?? 20_000);
+const items = Number(process.env["ITEMS"] ?? 4_000);
 
 testWith(
   clickhouseEngine,
