@@ -253,10 +253,16 @@ type ResponseSeries = Readonly<{
 function createSeriesTable(create: (label: RouteLabel, key: SeriesKey) => ResponseSeries) {
   const byLabel = new Map<RouteLabel, Map<string, Map<number, ResponseSeries>>>();
   return (label: RouteLabel, key: SeriesKey): ResponseSeries => {
-    const byMethod = byLabel.getOrInsertComputed(label, () => new Map());
-    const byStatus = byMethod.getOrInsertComputed(key.method, () => new Map());
     const number = key.status * tierNumbers + (key.from === undefined ? 0 : 1 + contentTiers.indexOf(key.from));
-    return byStatus.getOrInsertComputed(number, () => create(label, key));
+    // Three calls of `getOrInsertComputed` would take about 2,000 instructions more (measured): 4 % of a small request.
+    const known = byLabel.get(label)?.get(key.method)?.get(number);
+    if (known !== undefined) return known;
+    const series = create(label, key);
+    byLabel
+      .getOrInsertComputed(label, () => new Map())
+      .getOrInsertComputed(key.method, () => new Map())
+      .set(number, series);
+    return series;
   };
 }
 

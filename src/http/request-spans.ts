@@ -86,9 +86,14 @@ type Shared = Readonly<{ name: string; attributes: Readonly<SpanAttributes> }>;
 function createSharedTable() {
   const byLabel = new Map<RouteLabel, Map<string, Map<number, Shared>>>();
   return (label: RouteLabel, method: string, status: number): Shared => {
-    const byMethod = byLabel.getOrInsertComputed(label, () => new Map());
-    const byStatus = byMethod.getOrInsertComputed(method, () => new Map());
-    return byStatus.getOrInsertComputed(status, () => sharedOf(label, method, status));
+    const known = byLabel.get(label)?.get(method)?.get(status);
+    if (known !== undefined) return known;
+    const shared = sharedOf(label, method, status);
+    byLabel
+      .getOrInsertComputed(label, () => new Map())
+      .getOrInsertComputed(method, () => new Map())
+      .set(status, shared);
+    return shared;
   };
 }
 
