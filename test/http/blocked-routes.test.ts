@@ -184,7 +184,7 @@ const routes: Readonly<Record<string, Route>> = {
 
 /** Routes that carry no byte of any payload: headers, numbers, pages of our own, queries over names and tags. */
 const payloadless: readonly RegExp[] = [
-  /^\/(svc|ar-io)\/(info|peers|healthcheck|events|__gateway_metrics|admin\/.*|resolver\/:name)$/,
+  /^\/(svc|ar-io)\/(info|peers|healthcheck|events|__gateway_metrics|admin\/.*|resolver\/:name|invalid-items\/:id)$/,
   /^\/(health|ready|metrics|info|height|peers|tx_anchor|current_block|graphql|tx|chunk|openapi\.json|api-docs|)$/,
   /^\/api-docs\/.*$/,
   /^\/svc\/(explorer(\/.*)?|verify\.js)$/,
