@@ -2,7 +2,7 @@
  * The history of an account: every movement of its credits, newest first, page after page.
  * @module
  */
-import { type ReactNode, useCallback, useEffect, useRef, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { momentText, Table } from "../page-parts.tsx";
 import { routeUrl } from "../route-client.ts";
 import { type HistoryEntry, readHistory } from "./account-client.ts";
@@ -39,57 +39,73 @@ const idPattern = /^[A-Za-z0-9_-]{43}$/;
 export type HistoryProps = Readonly<{
   /** Value of `Authorization`. */
   token: string;
+  /** The balance: a change of it is a movement that is not shown yet. */
+  winc: bigint | undefined;
 }>;
 
-export function History({ token }: HistoryProps) {
-  const [entries, setEntries] = useState<readonly HistoryEntry[]>();
-  const [cursor, setCursor] = useState<string | null>(null);
+type Shown = Readonly<{ entries: readonly HistoryEntry[]; cursor: string | null }>;
+
+export function History({ token, winc }: HistoryProps) {
+  const [shown, setShown] = useState<Shown>();
   const [fault, setFault] = useState("");
-  const stop = useRef<AbortController>();
   const load = useCallback(
-    (shown: readonly HistoryEntry[], after: string | null) => {
-      stop.current?.abort();
-      const own = new AbortController();
-      stop.current = own;
+    (after: string | null) => {
+      const stop = new AbortController();
       setFault("");
-      readHistory(token, after, own.signal).then(
+      readHistory(token, after, stop.signal).then(
         (page) => {
-          setEntries([...shown, ...page.entries]);
-          setCursor(page.cursor);
+          if (!stop.signal.aborted)
+            setShown((before) => (after === null ? withNewest(before, page) : withNext(before, page)));
         },
         (error) => {
-          if (!own.signal.aborted) setFault(`The history cannot be read: ${error.message}`);
+          if (!stop.signal.aborted) setFault(`The history cannot be read: ${error.message}`);
         },
       );
+      return () => stop.abort();
     },
     [token],
   );
-  useEffect(() => {
-    load([], null);
-    return () => stop.current?.abort();
-  }, [load]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a changed balance is why the newest movements are read again.
+  useEffect(() => load(null), [load, winc]);
+  const cursor = shown?.cursor ?? null;
   return (
     <section aria-label="History">
       <p className="fault" role="alert">
         {fault}
       </p>
-      {entries === undefined ? (
+      {shown === undefined ? (
         <p className="empty">{fault === "" ? "…" : ""}</p>
       ) : (
         <Table
           name="Movements of credits"
           columns={["Time", "What", "Credits", "Of"]}
-          rows={entries.map(rowOf)}
+          rows={shown.entries.map(rowOf)}
           empty="Nothing has moved yet."
         />
       )}
       {cursor !== null && (
-        <button type="button" onClick={() => load(entries ?? [], cursor)}>
+        <button type="button" onClick={() => load(cursor)}>
           Earlier
         </button>
       )}
     </section>
   );
+}
+
+/** Puts movements that are new before those that are shown, which stay. */
+function withNewest(shown: Shown | undefined, page: Shown): Shown {
+  const known = page.entries.findIndex(({ id }) => id === shown?.entries[0]?.id);
+  if (shown === undefined || known === -1) return page;
+  return { entries: [...page.entries.slice(0, known), ...shown.entries], cursor: shown.cursor };
+}
+
+/** Puts earlier movements after those that are shown; once, however often they were asked for. */
+function withNext(shown: Shown | undefined, page: Shown): Shown {
+  const ids = new Set(shown?.entries.map(({ id }) => id));
+  return {
+    entries: [...(shown?.entries ?? []), ...page.entries.filter(({ id }) => !ids.has(id))],
+    cursor: page.cursor,
+  };
 }
 
 function rowOf({ id, kind, date, winc, changeId }: HistoryEntry) {

@@ -127,7 +127,7 @@ function Account({ session, onSignOut }: AccountProps) {
       {part === "tokens" && <TokenPayment address={address} token={session.token} rate={rate} />}
       {part === "gift" && <GiftForm address={address} onRedeemed={again} />}
       {part === "shared" && <SharedCredits balance={balance} />}
-      {part === "history" && <History key={String(balance?.winc)} token={session.token} />}
+      {part === "history" && <History token={session.token} winc={balance?.winc} />}
     </>
   );
 }

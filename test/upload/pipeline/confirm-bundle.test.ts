@@ -363,6 +363,8 @@ describe("a block", () => {
     chain.mine(3);
     await until(async () => (await unfinished()).every((each) => each.blockHeight === 101), "its block is seen");
     chain.rollBack(3, () => false);
+    // Blocks that come faster than it is posted again would leave its anchor behind.
+    await until(async () => chain.posts.tx === 2, "it is posted again");
     await minedUntilPermanent(2);
     expect(chain.seen.size).toBe(1);
     expectOnceEach(items);
