@@ -49,6 +49,9 @@ const ledgerTests = [
  */
 const test = [process.execPath, "test", "--isolate", "--timeout", "300000"];
 
+/** For many short files, each with databases of its own, two at a time. */
+const parallelTest = [process.execPath, "test", "--parallel=2", "--timeout", "300000"];
+
 type Step = Readonly<{
   cwd: string;
   command: readonly string[];
@@ -62,7 +65,7 @@ const steps: readonly Step[] = [
   { cwd: root, command: [...test, ...folders] },
   { cwd: root, command: [...test, ...longTests] },
   ...sizes.map(([file, environment]) => ({ cwd: root, command: [...test, file], environment })),
-  { cwd: root, command: [...test, ...ledgerTests], environment: { LEDGER_KINDS: "postgres" } },
+  { cwd: root, command: [...parallelTest, ...ledgerTests], environment: { LEDGER_KINDS: "postgres" } },
   { cwd: root, command: [...test, "test/upload/service-kill.test.ts"], environment: { KILLS: "40" } },
 ];
 
