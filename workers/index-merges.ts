@@ -16,9 +16,9 @@ export { ping };
 
 const mergers = new Map<string, PartMerger>();
 
-/** Begins a merge that the writer has begun. */
-export function begin({ path, merge }: Readonly<{ path: string; merge: PartMerge }>): void {
-  mergerOf(path).begin(merge);
+/** Begins a merge that the writer has begun, and makes its first step. */
+export function begin({ path, merge }: Readonly<{ path: string; merge: PartMerge }>): MergeStep {
+  return mergerOf(path).begin(merge);
 }
 
 /** Makes the next step of the merge. @throws Error when no merge is under way in this thread. */

@@ -8,7 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, openLoop } from "../lib/loop.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
-import type { PartMerge } from "../store/index/part-merge.ts";
+import type { MergedBodies, PartMerge } from "../store/index/part-merge.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 
 type PartMergeOptions = Readonly<{
@@ -45,29 +45,35 @@ export function openPartMerges(options: PartMergeOptions): Loop {
       else await index.setFilter(repaired.part, repaired.filter);
     }
   };
+  /** Stores a step, and drops something of what earlier merges replaced: both of them short calls. */
+  const store = async (part: number, bodies: MergedBodies): Promise<void> => {
+    await index.addMerged(part, bodies);
+    await index.dropReplaced();
+  };
   const perform = async (merge: PartMerge, signal: AbortSignal): Promise<void> => {
-    await merges.run("begin", { path, merge }, { signal });
-    for (;;) {
-      const step = await merges.run("next", { path }, { signal });
-      await merges.run("checkpoint", { path }, { signal });
-      if ("bodies" in step) await index.addMerged(merge.part, step.bodies);
-      else {
-        await index.endMerge(merge, step.merged, step.filter);
-        return;
-      }
+    let step = await merges.run("begin", { path, merge }, { signal });
+    while ("bodies" in step) {
+      // The thread makes the next step while the writer stores this one.
+      const [following] = await Promise.all([
+        merges.run("next", { path }, { signal }),
+        store(merge.part, step.bodies),
+      ]);
+      step = following;
     }
+    await index.endMerge(merge, step.merged, step.filter);
   };
 
   return openLoop({
     name: "merges of the index",
     step: async (signal) => {
       await repairFilters(signal);
-      await merges.run("checkpoint", { path }, { signal });
-      if (await index.dropReplaced()) return "again";
       const merge = await index.beginMerge();
-      if (merge !== undefined) await perform(merge, signal);
-      else if (!(await index.sweepPostings())) return "rest";
-      return "again";
+      if (merge !== undefined) {
+        await perform(merge, signal);
+        return "again";
+      }
+      await merges.run("checkpoint", { path }, { signal });
+      return (await index.dropReplaced()) || (await index.sweepPostings()) ? "again" : "rest";
     },
     intervalMs,
     stepTimeoutMs,

@@ -20,9 +20,9 @@ export type MergeStep =
 export type RepairedFilter = Readonly<{ part: number; filter: string }>;
 
 export type PartMerger = Readonly<{
-  /** Begins a merge; one that was under way is abandoned. */
-  begin: (merge: PartMerge) => void;
-  /** Makes the next step of the merge. */
+  /** Begins a merge, and makes its first step; a merge that was under way is abandoned. */
+  begin: (merge: PartMerge) => MergeStep;
+  /** Makes the next step of the merge, and before it what `checkpoint` does. */
   next: () => MergeStep;
   /** Makes a filter again whose file is missing or damaged; undefined when there is none. */
   repairFilter: () => RepairedFilter | undefined;
@@ -45,20 +45,24 @@ export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsD
   const parts = createPartReads(db);
   const filterOf = createFilterBuilder(db);
   const folder = filterFolderOf(path);
+  const checkpoint = createCheckpoints(db, checkpointPagesMin);
   let underWay: { part: number; steps: ReturnType<typeof steps> } | undefined;
 
+  const next = (): MergeStep => {
+    checkpoint();
+    if (underWay === undefined) throw new Error("no merge is under way");
+    const { value, done } = underWay.steps.next();
+    if (done !== true) return { bodies: value };
+    const { filter, ...merged } = value;
+    const isFile = merged.count >= filterFileRowsMin;
+    return { merged, filter: isFile ? writeFilterFile(folder, underWay.part, filter) : null };
+  };
   return {
     begin: (merge) => {
       underWay = { part: merge.part, steps: steps(merge) };
+      return next();
     },
-    next: () => {
-      if (underWay === undefined) throw new Error("no merge is under way");
-      const { value, done } = underWay.steps.next();
-      if (done !== true) return { bodies: value };
-      const { filter, ...merged } = value;
-      const isFile = merged.count >= filterFileRowsMin;
-      return { merged, filter: isFile ? writeFilterFile(folder, underWay.part, filter) : null };
-    },
+    next,
     repairFilter: () => {
       for (const { part, keys, count, filter } of parts.list()) {
         if (keys === null || count < filterFileRowsMin) continue;
@@ -67,7 +71,7 @@ export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsD
       }
       return undefined;
     },
-    checkpoint: createCheckpoints(db, checkpointPagesMin),
+    checkpoint,
     close: () => closeDatabase(db),
   };
 }
@@ -75,14 +79,9 @@ export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsD
 /** Makes all due merges of a writer in this thread, for commands that write an index without a service. */
 export function mergeAllParts(writer: IndexWriter, merger: PartMerger): void {
   for (let merge = writer.beginMerge(); merge !== undefined; merge = writer.beginMerge()) {
-    merger.begin(merge);
-    for (let step = merger.next(); ; step = merger.next()) {
-      if ("merged" in step) {
-        writer.endMerge(merge, step.merged, step.filter);
-        break;
-      }
-      writer.addMerged(merge.part, step.bodies);
-    }
+    let step = merger.begin(merge);
+    for (; "bodies" in step; step = merger.next()) writer.addMerged(merge.part, step.bodies);
+    writer.endMerge(merge, step.merged, step.filter);
     while (writer.dropReplaced());
   }
   while (writer.sweepPostings());

@@ -4,7 +4,7 @@
  */
 import type { IndexWriter } from "../../../src/store/index/index-writer.ts";
 import type { PartMerge } from "../../../src/store/index/part-merge.ts";
-import { openPartMerger } from "../../../src/store/index/part-merger.ts";
+import { type MergeStep, openPartMerger } from "../../../src/store/index/part-merger.ts";
 import type { Random } from "../../support/random.ts";
 
 export type MergeSteps = Readonly<{ step: () => void; finish: () => void; close: () => void }>;
@@ -14,21 +14,23 @@ const filterFileRows = 40;
 
 export function createMergeSteps(writer: IndexWriter, path: string, random: Random): MergeSteps {
   const merger = openPartMerger(path, filterFileRows);
-  let underWay: PartMerge | undefined;
+  let underWay: Readonly<{ merge: PartMerge; step: MergeStep }> | undefined;
   const begin = (): boolean => {
-    underWay = writer.beginMerge();
-    if (underWay !== undefined) merger.begin(underWay);
-    return underWay !== undefined;
+    const merge = writer.beginMerge();
+    underWay = merge && { merge, step: merger.begin(merge) };
+    return merge !== undefined;
   };
   const repair = (): boolean => {
     const repaired = merger.repairFilter();
     if (repaired !== undefined) writer.setFilter(repaired.part, repaired.filter);
     return repaired !== undefined;
   };
-  const goOn = (merge: PartMerge): void => {
-    const step = merger.next();
-    if ("bodies" in step) writer.addMerged(merge.part, step.bodies);
-    else {
+  const goOn = ({ merge, step }: NonNullable<typeof underWay>): void => {
+    if ("bodies" in step) {
+      // The thread makes the next step before this one is stored.
+      underWay = { merge, step: merger.next() };
+      writer.addMerged(merge.part, step.bodies);
+    } else {
       writer.endMerge(merge, step.merged, step.filter);
       underWay = undefined;
     }
