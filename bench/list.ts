@@ -26,6 +26,7 @@ import { soakBench } from "./soak.ts";
 import { startBench } from "./start.ts";
 import { unbundleBench } from "./unbundle.ts";
 import { uploadsBench } from "./uploads.ts";
+import { worldBench } from "./world.ts";
 
 export const benches: readonly Bench[] = [
   headerBench,
@@ -50,5 +51,6 @@ export const benches: readonly Bench[] = [
   uploadsBench,
   bundlesBench,
   startBench,
+  worldBench,
   soakBench,
 ];

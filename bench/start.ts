@@ -5,6 +5,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { firstLine } from "../test/support/program.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
 
 const root = resolve(import.meta.dir, "..");
@@ -68,17 +69,6 @@ async function startOnce(command: readonly string[], readsMemory: boolean) {
     await child.exited;
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
-  let text = "";
-  const decoder = new TextDecoder();
-  for await (const piece of stream) {
-    text += decoder.decode(piece, { stream: true });
-    const end = text.indexOf("\n");
-    if (end >= 0) return text.slice(0, end);
-  }
-  throw new Error("the program ended before it said where it listens");
 }
 
 function residentMiB(pid: number): number {

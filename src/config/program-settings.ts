@@ -7,6 +7,7 @@ import {
   choice,
   count,
   flag,
+  headerKey,
   headerList,
   list,
   listenAddress,
@@ -90,7 +91,7 @@ export const serverSettings = {
 
 export const adminSettings = {
   ADMIN_API_KEY: setting({
-    read: text,
+    read: headerKey,
     unit: "text",
     effect: "Bearer key of the admin API; when unset, the stored key of the data folder, which each start prints.",
     secret: true,

@@ -46,6 +46,12 @@ export function text(value: string): string {
   return value;
 }
 
+/** A key that a header can carry: printable ASCII without spaces. */
+export function headerKey(value: string): string {
+  if (!/^[\x21-\x7e]+$/.test(value)) throw new Error("printable ASCII characters without spaces");
+  return value;
+}
+
 /** A secret of at least 32 characters. */
 export function secretText(value: string): string {
   if (value.length < secretLengthMin) throw new Error(`at least ${secretLengthMin} characters`);

@@ -96,6 +96,11 @@ describe("readConfig", () => {
       "mysql://u:p@a/x",
       "invalid value (hidden) for LEDGER_URL: expected a URL that starts with postgres:// or postgresql://",
     ],
+    [
+      "ADMIN_API_KEY",
+      "two words",
+      "invalid value (hidden) for ADMIN_API_KEY: expected printable ASCII characters without spaces",
+    ],
     ["WEBHOOK_SECRET", "whsec_%%", "invalid value (hidden) for WEBHOOK_SECRET: expected base64 after whsec_"],
     ["WEBHOOK_SECRET", "whsec_", "invalid value (hidden) for WEBHOOK_SECRET: expected base64 after whsec_"],
     ["ARNS_ROOT_HOST", "a.test,http://b.test", rootHostFault("a.test,http://b.test")],

@@ -131,7 +131,8 @@ async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) 
   for await (const piece of stream) take(decoder.decode(piece, { stream: true }));
 }
 
-async function firstLine(stream: ReadableStream<Uint8Array>, explain: () => string): Promise<string> {
+/** The first line that a program prints. @param explain - Appended to the error without one. */
+export async function firstLine(stream: ReadableStream<Uint8Array>, explain = () => ""): Promise<string> {
   const lines = Promise.withResolvers<string>();
   let text = "";
   const read = collect(stream, (piece) => {

@@ -1,0 +1,140 @@
+/**
+ * A small world from the start of the program to its last item: 60 blocks, 33 transactions and 1,300 data items of a
+ * development chain, which another process of `cairn dev` serves as a node.
+ * @module
+ */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { writeBundle } from "../src/arweave/bundle.ts";
+import { createDataItem } from "../src/arweave/data-item.ts";
+import { createEd25519Signer } from "../src/arweave/signers/ed25519.ts";
+import { readWallet } from "../src/arweave/wallet.ts";
+import { openNode } from "../src/chain/node.ts";
+import { postData } from "../src/dev/sample/sample-site.ts";
+import { assert } from "../src/lib/assert.ts";
+import { type DevLine, firstLine, repositoryRoot, startDev } from "../test/support/program.ts";
+import { type Bench, type BenchSize, median } from "./harness.ts";
+
+/** What the chain has, the sample site of `cairn dev` included. */
+const world = { blocks: 60, transactions: 33, items: 1_300 } as const;
+
+const rounds: Readonly<Record<BenchSize, number>> = { small: 1, large: 7 };
+
+const pollMs = 5;
+const timeoutMs = 60_000;
+
+type Counts = Readonly<{ newTxs: number; stableTxs: number; dataItems: number; queuedBundles: number }>;
+
+export const worldBench: Bench = {
+  name: "world",
+  measure: async (size) => {
+    const chain = await startDev();
+    try {
+      await makeWorld(chain.line);
+      const runs: Readonly<{ seconds: number; highestMiB: number }>[] = [];
+      for (let round = 0; round < rounds[size]; round += 1) runs.push(await indexWorld(chain.line.node));
+      return [
+        {
+          name: `${world.blocks} blocks, ${world.transactions} transactions and ${world.items} items, from the start of the program to the last item indexed`,
+          metric: `${median(runs.map(({ seconds }) => seconds)).toFixed(2)} s`,
+          target: "≤ 1.2 s",
+        },
+        {
+          name: "memory meanwhile, at most",
+          metric: `${median(runs.map(({ highestMiB }) => highestMiB)).toFixed(0)} MiB`,
+          target: "≤ 220 MB",
+        },
+      ];
+    } finally {
+      await chain.remove();
+    }
+  },
+};
+
+/** Adds bundles, other transactions and empty blocks to the chain until it has what the world has. */
+async function makeWorld({ node: url, gateway, adminKey, wallets }: DevLine): Promise<void> {
+  const node = openNode(url);
+  const wallet = readWallet(JSON.parse(readFileSync(wallets.find(({ name }) => name === "rsa")?.file ?? "", "utf8")));
+  const signer = createEd25519Signer(new Uint8Array(32).fill(7));
+  const { signal } = new AbortController();
+  const before = await countsOf(gateway, adminKey);
+  const transactions = world.transactions - before.newTxs - before.stableTxs;
+  const items = world.items - before.dataItems;
+  assert(transactions > 1 && items > transactions, "the sample site is smaller than the world");
+  let made = 0;
+  for (let number = 1; number <= transactions; number += 1) {
+    const until = Math.round((items * number) / transactions);
+    const parts: Uint8Array[] = [];
+    for (; made < until; made += 1) {
+      const tags = [
+        { name: "App-Name", value: "Bench" },
+        { name: "Content-Type", value: "text/plain" },
+        { name: "Number", value: String(made) },
+      ];
+      parts.push(createDataItem({ data: Buffer.from(`item ${made}`), tags }, signer));
+    }
+    const tags = [
+      { name: "Bundle-Format", value: "binary" },
+      { name: "Bundle-Version", value: "2.0.0" },
+    ];
+    await postData(node, wallet, { data: writeBundle(parts), tags }, signal);
+    await mine(url, 1);
+  }
+  const { height } = await infoOf(url);
+  assert(height < world.blocks, "the chain is shorter than the world");
+  await mine(url, world.blocks - 1 - height);
+  node.close();
+}
+
+async function mine(node: string, blocks: number): Promise<void> {
+  const mined = await fetch(`${node}/mine/${blocks}`, { method: "POST" });
+  assert(mined.ok, "the development chain mines");
+}
+
+async function infoOf(node: string): Promise<Readonly<{ height: number }>> {
+  return await (await fetch(`${node}/info`)).json();
+}
+
+async function countsOf(gateway: string, adminKey: string): Promise<Counts> {
+  const headers = { Authorization: `Bearer ${adminKey}` };
+  const response = await fetch(`${gateway}/svc/admin/debug`, { headers });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`the counts cannot be read: ${response.status} ${text}`);
+  return JSON.parse(text).db.counts;
+}
+
+/** Starts a gateway on an empty folder, and waits until it has indexed the world. */
+async function indexWorld(node: string): Promise<Readonly<{ seconds: number; highestMiB: number }>> {
+  const folder = mkdtempSync(join(tmpdir(), "cairn-world-"));
+  const adminKey = "key-of-this-bench";
+  const startedAt = performance.now();
+  const child = Bun.spawn(
+    [process.execPath, resolve(repositoryRoot, "src/main.ts"), "serve", "--port", "0", "--json"],
+    {
+      env: {
+        ...process.env,
+        ...{ DATA_DIR: folder, TRUSTED_NODE_URL: node, START_HEIGHT: "0", ADMIN_API_KEY: adminKey, LOG_LEVEL: "error" },
+        ANS104_UNBUNDLE_FILTER: '{"always":true}',
+        ANS104_INDEX_FILTER: '{"always":true}',
+      },
+      stdout: "pipe",
+      stderr: "inherit",
+    },
+  );
+  try {
+    const { gateway } = JSON.parse(await firstLine(child.stdout));
+    const isWhole = ({ dataItems, queuedBundles }: Counts) => dataItems >= world.items && queuedBundles === 0;
+    while (!isWhole(await countsOf(gateway, adminKey))) {
+      if (performance.now() - startedAt > timeoutMs) throw new Error("the world was not indexed in time");
+      await Bun.sleep(pollMs);
+    }
+    const seconds = (performance.now() - startedAt) / 1_000;
+    const highest = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1];
+    return { seconds, highestMiB: Number(highest) / 1_024 };
+  } finally {
+    child.kill("SIGKILL");
+    await child.exited;
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
