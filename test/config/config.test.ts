@@ -215,14 +215,14 @@ describe("a size", () => {
 
 describe("what is printed", () => {
   test("a secret is hidden", () => {
-    const { config } = readConfig({ ADMIN_API_KEY: "very secret" }, "serve");
+    const { config } = readConfig({ ADMIN_API_KEY: "very-secret" }, "serve");
     expect(printConfig(config)).toContain("ADMIN_API_KEY=(hidden)");
     expect(printConfig(config)).not.toContain("very secret");
   });
 
   test("each value has the names that set it, also an alias and the names of ar-io-node; a default has none", () => {
     const record = configRecord(
-      readConfig({ PORT: "4000", ADMIN_API_KEY: "very secret", LOG_LEVEL: "http", CACHE_BYTES_MAX: "" }, "serve"),
+      readConfig({ PORT: "4000", ADMIN_API_KEY: "very-secret", LOG_LEVEL: "http", CACHE_BYTES_MAX: "" }, "serve"),
     );
     expect(record["GATEWAY_PORT"]).toEqual({ value: "4000", from: ["PORT"] });
     expect(record["ADMIN_API_KEY"]).toEqual({ value: "(hidden)", from: ["ADMIN_API_KEY"] });
