@@ -53,7 +53,7 @@ export const worldBench: Bench = {
 };
 
 /** Adds bundles, other transactions and empty blocks to the chain until it has what the world has. */
-async function makeWorld({ node: url, gateway, adminKey, wallets }: DevLine): Promise<void> {
+export async function makeWorld({ node: url, gateway, adminKey, wallets }: DevLine): Promise<void> {
   const node = openNode(url);
   const wallet = readWallet(JSON.parse(readFileSync(wallets.find(({ name }) => name === "rsa")?.file ?? "", "utf8")));
   const signer = createEd25519Signer(new Uint8Array(32).fill(7));

@@ -82,7 +82,7 @@ export type Base = Readonly<{
 export function openBase(parts: BaseParts): Base {
   const { config, folder, log, closers, nodeUrls, findUploaded = async () => undefined } = parts;
   const filters = readFilters(config);
-  noteSignatures(log, closers);
+  checkSignatures(log, closers);
   const metrics = createMetrics();
   addProcessMetrics(metrics);
   const threads = openThreads(config, closers);
@@ -99,17 +99,19 @@ export function openBase(parts: BaseParts): Base {
   return { filters, metrics, threads, reader, index, onIndexWritten, sources };
 }
 
-/** Creates the index file first, so that a reader need not wait for the thread that writes the index. */
 /** Loading the addon of secp256k1 would delay the first response by 5 ms. Milliseconds. */
-const signaturesNotedAfterMs = 1_000;
+const signaturesCheckedAfterMs = 1_000;
 
-/** Logs the implementation of secp256k1 after the start. */
-function noteSignatures(log: Log, closers: Closers): void {
-  const note = () => log.info("signatures over secp256k1", { implementation: secp256k1Implementation() });
-  const timer = setTimeout(note, signaturesNotedAfterMs);
-  closers.add("note of signatures", () => clearTimeout(timer));
+/** Warns after the start when there is no addon of secp256k1. */
+function checkSignatures(log: Log, closers: Closers): void {
+  const check = () => {
+    if (secp256k1Implementation() === "pure") log.warn("signatures over secp256k1 take long: its addon is missing");
+  };
+  const timer = setTimeout(check, signaturesCheckedAfterMs);
+  closers.add("check of signatures", () => clearTimeout(timer));
 }
 
+/** Creates the index file first, so that a reader need not wait for the thread that writes the index. */
 function openIndex(folder: DataFolder, pool: Pool<Workers["index"]>, closers: Closers): IndexReader {
   openIndexWriter(folder.index, { clock: systemClock }).close();
   closers.add("index", () => pool.run("close", { path: folder.index }));
