@@ -49,7 +49,7 @@ const ledgerTests = [
  */
 const test = [process.execPath, "test", "--isolate", "--timeout", "300000"];
 
-/** For many short files, each with databases of its own, two at a time. */
+/** For files that share nothing: two at a time, each in a process of its own. */
 const parallelTest = [process.execPath, "test", "--parallel=2", "--timeout", "300000"];
 
 type Step = Readonly<{
@@ -63,7 +63,7 @@ const steps: readonly Step[] = [
   ...installedByNpm(),
   { cwd: resolve(root, "test/stores"), command: [process.execPath, "install", "--frozen-lockfile"] },
   { cwd: root, command: [...test, ...folders] },
-  { cwd: root, command: [...test, ...longTests] },
+  { cwd: root, command: [...parallelTest, ...longTests] },
   ...sizes.map(([file, environment]) => ({ cwd: root, command: [...test, file], environment })),
   { cwd: root, command: [...parallelTest, ...ledgerTests], environment: { LEDGER_KINDS: "postgres" } },
   { cwd: root, command: [...test, "test/upload/service-kill.test.ts"], environment: { KILLS: "40" } },
