@@ -232,13 +232,17 @@ function openListeners(
   return { servers, url: server.url, adminUrl: others.adminUrl, serviceUrls: others.serviceUrls };
 }
 
-/** Starts the query threads before the first query. The gateway is not ready before they have started. */
+/**
+ * Starts a query thread before the first query; the gateway is not ready before it has started. The others start when
+ * queries overlap: each takes 25 MiB.
+ */
 function createQueryStart({ GRAPHQL_HOST: host }: Config, { query }: Threads) {
   let isStarting = host === undefined;
   return {
-    check: () => (isStarting ? ["The query threads are starting."] : []),
+    check: () => (isStarting ? ["The query thread is starting."] : []),
     begin: async (): Promise<void> => {
-      if (host === undefined) await query.warm();
+      // One that cannot start makes queries fail, which say why.
+      if (host === undefined) await Promise.allSettled([query.ping()]);
       isStarting = false;
     },
   };

@@ -54,10 +54,7 @@ export function openPartMerges(options: PartMergeOptions): Loop {
     let step = await merges.run("begin", { path, merge }, { signal });
     while ("bodies" in step) {
       // The thread makes the next step while the writer stores this one.
-      const [following] = await Promise.all([
-        merges.run("next", { path }, { signal }),
-        store(merge.part, step.bodies),
-      ]);
+      const [following] = await Promise.all([merges.run("next", { path }, { signal }), store(merge.part, step.bodies)]);
       step = following;
     }
     await index.endMerge(merge, step.merged, step.filter);

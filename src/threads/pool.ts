@@ -118,8 +118,6 @@ export type Pool<Worker> = Readonly<{
   ) => Promise<ResultOf<Worker, Name>>;
   /** Resolves to "ok" when a thread has responded. */
   ping: () => Promise<string>;
-  /** Starts all threads; resolves when each has started or failed to start. */
-  warm: () => Promise<void>;
   /** Jobs that wait or run, and live threads. */
   load: () => Readonly<{ open: number; threads: number }>;
   /** Ends the threads when their running jobs have ended, after two seconds at the latest. */
@@ -188,12 +186,6 @@ export function openPool(options: PoolOptions): Pool<Readonly<Record<string, (jo
   return {
     run,
     ping: async () => String(await run("ping", undefined)),
-    warm: async () => {
-      const pings = Array.from({ length: options.threads }, () =>
-        run("ping", undefined, { timeoutMs: startTimeoutMs }),
-      );
-      await Promise.allSettled(pings);
-    },
     load: () => ({ open: semaphore.atWork() + semaphore.waiting(), threads: threads.count() }),
     close: threads.close,
   };

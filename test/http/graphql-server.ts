@@ -43,7 +43,6 @@ export function poolOf(run: (job: never) => unknown): QueryPool {
   return {
     run: asRun(async (_name, job) => await run((typeof job === "function" ? job(0) : job) as never)),
     ping: async () => "ok",
-    warm: async () => undefined,
     load: () => ({ open: 0, threads: 0 }),
     close: async () => undefined,
   };

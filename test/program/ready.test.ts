@@ -1,6 +1,6 @@
 /**
- * `/ready` during a start, watched from the first connection on: it is 200 when the threads that response queries live
- * and wait for work, not before.
+ * `/ready` during a start, watched from the first connection on: it is 200 when a thread that responds to queries lives
+ * and waits for work, not before.
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
@@ -10,8 +10,6 @@ const opened: RunningProgram[] = [];
 afterAll(async () => {
   for (const program of opened) await program.remove();
 });
-
-const queryThreads = 3;
 
 /** Requests until the status is 200. @returns Every earlier status, in order, and the state at that moment. */
 async function watch(origin: string, ended: () => boolean) {
@@ -45,7 +43,7 @@ async function lookAt(origin: string) {
 async function startWatched(folder: string | undefined) {
   const ports = await freePorts();
   let hasEnded = false;
-  const environment = { QUERY_THREADS: String(queryThreads) };
+  const environment = { QUERY_THREADS: "3" };
   const starting = startDev({ ports, environment, ...(folder !== undefined && { folder }) });
   const watching = watch(`http://127.0.0.1:${ports["GATEWAY_PORT"]}`, () => hasEnded);
   watching.catch(() => undefined); // it is awaited below, when the start has succeeded
@@ -60,12 +58,12 @@ async function startWatched(folder: string | undefined) {
   }
 }
 
-test("/ready is 200 when the query threads are warm, at a first start and at a second one", async () => {
+test("/ready is 200 when a query thread has started, at a first start and at a second one", async () => {
   const first = await startWatched(undefined);
-  // This one finds blocks in the index: nothing but the threads keeps it from being ready at once.
+  // This one finds blocks in the index: nothing but the thread keeps it from being ready at once.
   const second = await startWatched(first.folder);
   for (const { statuses, threads, waiting, query } of [first.seen, second.seen]) {
-    expect([threads, waiting]).toEqual([queryThreads, 0]);
+    expect([threads, waiting]).toEqual([1, 0]);
     expect(query).toEqual([200, null, 1]);
     expect(statuses.filter((status) => status !== 503)).toEqual([]);
   }

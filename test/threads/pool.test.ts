@@ -128,12 +128,4 @@ describe("pool", () => {
     expect(await slow.run("echo", startMs)).toEqual({ ms: 0 });
     await slow.close();
   });
-
-  test("is warm when all its threads have started", async () => {
-    const warmed = openPool<typeof import("./jobs.ts")>({ ...ofOneThread, threads: 2, timeoutMs: 4_000 });
-    expect(warmed.load().threads).toBe(0);
-    await warmed.warm();
-    expect(warmed.load()).toEqual({ open: 0, threads: 2 });
-    await warmed.close();
-  });
 });
