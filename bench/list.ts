@@ -21,12 +21,12 @@ import { observabilityBench } from "./observability.ts";
 import { parquetBench } from "./parquet.ts";
 import { paymentPricesBench } from "./payment-prices.ts";
 import { routesBench } from "./routes.ts";
+import { smallChainBench } from "./small-chain.ts";
 import { snapshotBench } from "./snapshot.ts";
 import { soakBench } from "./soak.ts";
 import { startBench } from "./start.ts";
 import { unbundleBench } from "./unbundle.ts";
 import { uploadsBench } from "./uploads.ts";
-import { worldBench } from "./world.ts";
 
 export const benches: readonly Bench[] = [
   headerBench,
@@ -51,6 +51,6 @@ export const benches: readonly Bench[] = [
   uploadsBench,
   bundlesBench,
   startBench,
-  worldBench,
+  smallChainBench,
   soakBench,
 ];

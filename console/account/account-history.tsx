@@ -39,7 +39,7 @@ const idPattern = /^[A-Za-z0-9_-]{43}$/;
 export type HistoryProps = Readonly<{
   /** Value of `Authorization`. */
   token: string;
-  /** The balance: a change of it is a movement that is not shown yet. */
+  /** The balance: a change of it is a movement that is not shown yet. Undefined until it is known. */
   winc: bigint | undefined;
 }>;
 
@@ -65,8 +65,7 @@ export function History({ token, winc }: HistoryProps) {
     },
     [token],
   );
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a changed balance is why the newest movements are read again.
-  useEffect(() => load(null), [load, winc]);
+  useEffect(() => (winc === undefined ? undefined : load(null)), [load, winc]);
   const cursor = shown?.cursor ?? null;
   return (
     <section aria-label="History">
@@ -99,7 +98,7 @@ function withNewest(shown: Shown | undefined, page: Shown): Shown {
   return { entries: [...page.entries.slice(0, known), ...shown.entries], cursor: shown.cursor };
 }
 
-/** Puts earlier movements after those that are shown; once, however often they were asked for. */
+/** Puts earlier movements after those that are shown; each once, however often they were requested. */
 function withNext(shown: Shown | undefined, page: Shown): Shown {
   const ids = new Set(shown?.entries.map(({ id }) => id));
   return {

@@ -13,11 +13,13 @@ import { type DocumentNode, type ExecutionArgs, GraphQLError, parse, validate } 
 import { LRUCache } from "lru-cache";
 import type { ColumnStoreOptions } from "../columnar/open-store.ts";
 import { assert } from "../lib/assert.ts";
+import { exceededLimits } from "./document-size.ts";
 import { createQueryExecutor, type ExecutionResult, type QuerySources } from "./execute.ts";
 import { schema } from "./graphql-schema.ts";
 import { type ExecutionRequest, prepareOperation } from "./operation.ts";
-import { exceededLimits, tokensMax } from "./query-limits.ts";
-import { parseRequest, type RequestParameters, type SentRequest } from "./request-parameters.ts";
+import { parseRequest } from "./parse-request.ts";
+import { tokensMax } from "./query-limits.ts";
+import type { RequestParameters, SentRequest } from "./request-parameters.ts";
 import { planSubscription, type SubscriptionPlan } from "./subscription-plan.ts";
 
 /** Media types of responses. */

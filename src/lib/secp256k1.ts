@@ -67,7 +67,7 @@ function implementation(): Secp256k1 {
   return loaded;
 }
 
-/** The implementation in use, which the start logs: the fallback is six times slower. */
+/** The implementation in use: the fallback is six times slower. */
 export function secp256k1Implementation(): "native" | "pure" {
   return implementation() === pureSecp256k1 ? "pure" : "native";
 }

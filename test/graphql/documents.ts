@@ -5,8 +5,8 @@
 import fc from "fast-check";
 import { type GraphQLObjectType, getNamedType, isObjectType, parse } from "graphql";
 import { writeBlockCursor } from "../../src/graphql/cursor.ts";
+import { exceededLimits } from "../../src/graphql/document-size.ts";
 import { schema } from "../../src/graphql/graphql-schema.ts";
-import { exceededLimits } from "../../src/graphql/query-limits.ts";
 import { writeTransactionCursor } from "../support/transaction-cursor.ts";
 import { addressOf, blockOf, idOf } from "./memory-index.ts";
 

@@ -4,7 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import { getIntrospectionQuery, parse } from "graphql";
-import { aliasesMax, depthMax, exceededLimits, fieldsMax, rootFieldsMax } from "../../src/graphql/query-limits.ts";
+import { exceededLimits } from "../../src/graphql/document-size.ts";
+import { aliasesMax, depthMax, fieldsMax, rootFieldsMax } from "../../src/graphql/query-limits.ts";
 
 const messages = (query: string) => exceededLimits(parse(query)).map(({ message }) => message);
 

@@ -282,7 +282,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "G1",
     name: "depth, aliases, fields and root fields of a query",
-    file: "src/graphql/query-limits.ts",
+    file: "src/graphql/document-size.ts",
     text: ".filter(([, found, max]) => found > max)",
     instead: ".filter(() => false)",
     tests: ["test/graphql/limits.test.ts"],
