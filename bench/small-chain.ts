@@ -29,6 +29,7 @@ type Counts = Readonly<{ newTxs: number; stableTxs: number; dataItems: number; q
 export const smallChainBench: Bench = {
   name: "small chain",
   measure: async (size) => {
+    const { blocks, transactions, items } = wanted;
     const chain = await startDev();
     try {
       await extendChain(chain.line);
@@ -36,7 +37,7 @@ export const smallChainBench: Bench = {
       for (let round = 0; round < rounds[size]; round += 1) runs.push(await indexChain(chain.line.node));
       return [
         {
-          name: `start to last item of ${wanted.blocks} blocks, ${wanted.transactions} transactions, ${wanted.items} items`,
+          name: `start to last item: ${blocks} blocks, ${transactions} transactions, ${items} items`,
           metric: `${median(runs.map(({ seconds }) => seconds)).toFixed(2)} s`,
           target: "≤ 1.2 s",
         },
