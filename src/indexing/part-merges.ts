@@ -4,6 +4,7 @@
  * Source: docs/reference/index-layout.md#merges.
  * @module
  */
+import { statSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, openLoop } from "../lib/loop.ts";
@@ -29,6 +30,12 @@ type PartMergeOptions = Readonly<{
 
 /** While an index is built, a merge is due about every second. */
 const intervalMsDefault = 250;
+
+/**
+ * The thread takes 12 MiB. It is not started while the file and the log of the index are smaller: then no filter is a
+ * file, and folding the log is not worth it (part-merger.ts). Bytes.
+ */
+const smallIndexBytes = 8 * 2 ** 20;
 
 /** A merge takes up to a minute; a much longer one is begun again. */
 const stepTimeoutMs = 30 * 60_000;
@@ -63,13 +70,14 @@ export function openPartMerges(options: PartMergeOptions): Loop {
   return openLoop({
     name: "merges of the index",
     step: async (signal) => {
-      await repairFilters(signal);
+      const isSmall = Math.max(bytesOf(path), bytesOf(`${path}-wal`)) < smallIndexBytes;
+      if (!isSmall) await repairFilters(signal);
       const merge = await index.beginMerge();
       if (merge !== undefined) {
         await perform(merge, signal);
         return "again";
       }
-      await merges.run("checkpoint", { path }, { signal });
+      if (!isSmall) await merges.run("checkpoint", { path }, { signal });
       return (await index.dropReplaced()) || (await index.sweepPostings()) ? "again" : "rest";
     },
     intervalMs,
@@ -78,4 +86,9 @@ export function openPartMerges(options: PartMergeOptions): Loop {
     random,
     log,
   });
+}
+
+/** Size of a file; 0 without one: the last connection to close removes the log. */
+function bytesOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
