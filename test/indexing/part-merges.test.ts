@@ -20,7 +20,7 @@ import { newSeed } from "../support/seed.ts";
 import { eventually } from "../support/until.ts";
 
 /** Parts of few rows, of which none is merged by the writer. */
-const partSizes = { ...partSizesDefault, rowsMin: 1, sealRows: 1, levelRows: 16, fanIn: 4, inlineRowsMax: 0 };
+const partSizes = { ...partSizesDefault, rowsMin: 1_000, sealRows: 50, levelRows: 16, fanIn: 4, inlineRowsMax: 0 };
 
 /** Starts the merges of a writer in this thread, as calls between its others. */
 function startMerges(path: string, writer: IndexWriter) {
@@ -97,7 +97,7 @@ test("merges follow the writer, and leave every row in one of few parts", async 
     (found) => Object.entries(found).every(([level, parts]) => Number(level) >= 0 && parts < partSizes.fanIn),
     60_000,
   );
-  // Parts of 100 rows are of the second level; these were merged twice and again.
+  // Parts of 50 rows are of the first level; each merge by four leads to the next.
   expect(Math.max(...Object.keys(levels).map(Number))).toBeGreaterThan(3);
   await merges.close();
   writer.close();
