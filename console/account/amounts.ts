@@ -2,6 +2,7 @@
  * Amounts of credits and of money, as texts and as whole numbers of their smallest unit.
  * @module
  */
+import { decimalText } from "../../src/lib/quantity-text.ts";
 import { bytesText } from "../page-parts.tsx";
 
 /** One credit is 10^12 winc. */
@@ -31,12 +32,6 @@ export function storedText(winc: bigint, rate: bigint | undefined): string {
 /** An amount of the smallest unit with its code, as in "10.00 USD". */
 export function moneyText(amount: bigint, places: number, code: string): string {
   return `${decimalText(amount, places)} ${code.toUpperCase()}`;
-}
-
-/** An amount of the smallest unit in whole ones, with all its places. */
-export function decimalText(amount: bigint, places: number): string {
-  const digits = amount.toString().padStart(places + 1, "0");
-  return places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`;
 }
 
 /** Digits of an amount that a person writes. */

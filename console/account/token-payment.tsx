@@ -4,6 +4,7 @@
  * @module
  */
 import { type FormEvent, useCallback, useId, useState } from "react";
+import { decimalText } from "../../src/lib/quantity-text.ts";
 import { momentText, Table, Values } from "../page-parts.tsx";
 import { useReading } from "../use-reading.ts";
 import {
@@ -13,7 +14,7 @@ import {
   reportTransaction,
   type TokenReport,
 } from "./account-client.ts";
-import { creditsText, decimalText, readAmount, storedText } from "./amounts.ts";
+import { creditsText, readAmount, storedText } from "./amounts.ts";
 import { encodeQrCode } from "./qr-code.ts";
 
 type KnownToken = Readonly<{ name: string; symbol: string; places: number }>;

@@ -3,6 +3,7 @@
  * @module
  */
 import { useCallback, useEffect, useId, useState } from "react";
+import { decimalText } from "../../src/lib/quantity-text.ts";
 import { Values } from "../page-parts.tsx";
 import { useReading } from "../use-reading.ts";
 import {
@@ -13,7 +14,7 @@ import {
   readCurrencies,
   readPaymentPrice,
 } from "./account-client.ts";
-import { creditsText, decimalText, moneyText, readAmount, storedText } from "./amounts.ts";
+import { creditsText, moneyText, readAmount, storedText } from "./amounts.ts";
 
 export type TopUpProps = Readonly<{
   address: string;

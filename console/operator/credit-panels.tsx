@@ -28,14 +28,13 @@ type Payment = Readonly<{
   at: number;
   winc: string;
   withheldWinc: string;
-  amount: string;
-  currency: string;
+  /** For example "25.00 USD". */
+  paid: string;
 }>;
 
 type Payments = Readonly<{ payments: readonly Payment[]; next: string | null }>;
 
-type ShownPayment = Payment &
-  Readonly<{ refund: Readonly<{ amount: string; winc: string; spentWinc: string }> | null }>;
+type ShownPayment = Payment & Readonly<{ refund: Readonly<{ paid: string; winc: string; spentWinc: string }> | null }>;
 
 type Promos = Readonly<{
   promos: readonly Readonly<{
@@ -211,7 +210,7 @@ function PaymentList({ client, onChange }: CreditProps) {
           payment.id,
           new Date(payment.at).toLocaleString(),
           <code key="account">{payment.account ?? "a gift"}</code>,
-          `${payment.amount} ${payment.currency}`,
+          payment.paid,
           wincText(payment.winc),
           wincText(payment.withheldWinc),
           payment.method !== "card" || payment.winc === payment.withheldWinc ? (
@@ -239,17 +238,17 @@ function Refund({ client, id, onChange }: CreditProps & Readonly<{ id: string }>
   const { value, error } = useRecord<ShownPayment>(client, `payment?id=${encodeURIComponent(id)}`);
   if (error !== undefined) return <p className="fault">{error.message}</p>;
   if (value === undefined) return <p className="empty">Reading …</p>;
-  const { amount, currency, refund } = value;
+  const { paid, refund } = value;
   if (refund === null) return <p className="empty">None of its credits are left to take back.</p>;
   const debt = `${wincText(refund.spentWinc)} of them are spent: the account's next payments pay this debt first.`;
   const spent = refund.spentWinc === "0" ? "None of them are spent." : debt;
   const effect = `It takes back ${wincText(refund.winc)}. ${spent}`;
-  const before = refund.amount === amount ? "" : ` The rest of ${amount} ${currency} was paid back before.`;
+  const before = refund.paid === paid ? "" : ` The rest of ${paid} was paid back before.`;
   const form: FormAction = {
     title: "Refund a payment",
     text: `Payment ${id}.${before} ${effect}`,
     fields: order,
-    question: () => `Refund ${refund.amount} ${currency} of payment ${id}?${before} ${effect}`,
+    question: () => `Refund ${refund.paid} of payment ${id}?${before} ${effect}`,
     verb: "Refund",
     method: "POST",
     path: () => "payments/refund",

@@ -129,7 +129,7 @@ export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
     reports,
     operatorEndpoints: [
       ...createAccountEndpoints(accounts),
-      ...createPaymentEndpoints({ ledger, refund: sales?.refund }),
+      ...createPaymentEndpoints({ ledger, rules, refund: sales?.refund }),
       ...createPromoEndpoints(createOperatorPromos({ ledger, rules: rules.promos, clock: systemClock })),
       ...createReportEndpoints({ ledger, reports, everyMs: config.SOLVENCY_PUBLISH_MS, clock: systemClock }),
     ],

@@ -57,7 +57,7 @@ function list({ id, account, limit, after, json }: PaymentsOptions) {
     printResponse(json, page, () => {
       const rows = recordsOf(page["payments"]).map((row): PageRow => {
         const withheld = row["withheldWinc"] === "0" ? "" : `  (${signedWincText(row["withheldWinc"])} withheld)`;
-        const paid = `${String(row["amount"])} ${String(row["currency"])}  ${signedWincText(row["winc"])}${withheld}`;
+        const paid = `${paidText(row)}  ${signedWincText(row["winc"])}${withheld}`;
         return [momentText(row["at"]), `${paid}  ${accountText(row)}  ${String(row["id"])}`];
       });
       return `${rows.length === 0 ? "  no payments\n" : rowsText(rows, 24)}${nextText(page)}`;
@@ -75,7 +75,7 @@ function show(options: PaymentsOptions) {
         [
           ["payment", String(payment["id"])],
           ["made", momentText(payment["at"])],
-          ["by", `${String(payment["method"])}: ${String(payment["amount"])} ${String(payment["currency"])}`],
+          ["by", `${String(payment["method"])}: ${paidText(payment)}`],
           ["account", accountText(payment)],
           ["credited", signedWincText(payment["winc"])],
           ["withheld", signedWincText(payment["withheldWinc"])],
@@ -103,7 +103,7 @@ function refund(options: PaymentsOptions) {
     printResponse(json, done, () =>
       rowsText(
         [
-          ["refunded", `${String(done["amount"])} ${String(done["currency"])} of ${id}`],
+          ["refunded", `${paidText(done)} of ${id}`],
           ["effect", String(done["effect"])],
           ["balance", signedWincText(done["balance"])],
           ["recorded", `${String(done["operator"])}: ${String(done["reason"])}`],
@@ -124,12 +124,16 @@ function accountText({ account }: JsonObject): string {
   return typeof account === "string" ? account : "a gift";
 }
 
+/** What was paid, as the program words it; an action that was recorded by an earlier build has only its amount. */
+function paidText({ paid, amount, currency }: JsonObject): string {
+  return typeof paid === "string" ? paid : `${String(amount)} of the smallest unit of ${String(currency)}`;
+}
+
 /** The effect of a refund, as the end of a sentence. */
-function effectText({ refund: effect, method, currency }: JsonObject): string {
+function effectText({ refund: effect, method, currency = "" }: JsonObject): string {
   if (!isJsonObject(effect))
     return method === "card" ? "has no credits left to take back" : "is only possible for payments by card";
-  const paid = `${String(effect["amount"])} ${String(currency)}`;
-  const taken = `pays back ${paid}, and takes back ${signedWincText(effect["winc"])}`;
+  const taken = `pays back ${paidText({ currency, ...effect })}, and takes back ${signedWincText(effect["winc"])}`;
   if (effect["spentWinc"] === "0") return `${taken}, none of them spent`;
   return `${taken}; ${signedWincText(effect["spentWinc"])} of them are spent, and the account will owe them`;
 }

@@ -52,7 +52,14 @@ export function countText(count: number, one: string, many = `${one}s`): string 
 /** Winston as AR, or winc as credits, with four digits after the point, rounded towards zero. */
 export function arText(winston: bigint): string {
   const digits = (winston < 0n ? -winston : winston).toString().padStart(13, "0");
-  return `${winston < 0n ? "-" : ""}${grouped(digits.slice(0, -12))}.${digits.slice(-12, -8)}`;
+  const text = `${grouped(digits.slice(0, -12))}.${digits.slice(-12, -8)}`;
+  return winston < 0n && /[1-9]/.test(text) ? `-${text}` : text;
+}
+
+/** An amount of a smallest unit in whole ones, with all its places. @param amount - 0 or more. */
+export function decimalText(amount: bigint, places: number): string {
+  const digits = amount.toString().padStart(places + 1, "0");
+  return places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`;
 }
 
 /** Digits with thousands separators. */

@@ -92,13 +92,19 @@ describe("cairn payments", () => {
       30_000,
     );
     const [{ id }] = page.payments;
-    expect(page).toMatchObject({ payments: [{ method: "card", account: eve, winc, amount: "1000" }], next: null });
-    expect((await cairn("payments", "list")).out).toContain(`1000 usd  ${winc.replace(/\B(?=(\d{3})+$)/g, ",")} winc`);
+    expect(page).toMatchObject({
+      payments: [{ method: "card", account: eve, winc, amount: "1000", paid: "10.00 USD" }],
+      next: null,
+    });
+    expect((await cairn("payments", "list")).out).toContain(`10.00 USD  ${winc.replace(/\B(?=(\d{3})+$)/g, ",")} winc`);
     await cairn("accounts", "adjust", eve, "--winc", "-7", "--reason", "spent");
-    expect((await cairn("payments", "show", id)).out).toContain("; 7 winc of them are spent, and the account will owe");
+    const shown = (await cairn("payments", "show", id)).out;
+    expect(shown).toContain("card: 10.00 USD");
+    expect(shown).toContain("pays back 10.00 USD, and takes back");
+    expect(shown).toContain("; 7 winc of them are spent, and the account will owe");
     const words = ["payments", "refund", id, "--reason", "asked by mail", "--key", "refund-1", "--json"];
     const first = await cairn(...words);
-    expect(JSON.parse(first.out)).toMatchObject({ id, winc, spentWinc: "7", balance: "-7", operator: "olga" });
+    expect(JSON.parse(first.out)).toMatchObject({ id, winc, paid: "10.00 USD", spentWinc: "7", balance: "-7" });
     expect((await cairn(...words)).out).toBe(first.out);
     const again = await cairn("payments", "refund", id, "--reason", "again");
     expect([again.code, again.err]).toEqual([1, expect.stringContaining("none of its credits are left to take back")]);

@@ -92,7 +92,9 @@ describeWith(browserNeed, "an errand in the pages", () => {
     await act(form.getByLabel("Reason").fill("bought by mistake"));
     await act(form.getByRole("button", { name: "Refund" }).click());
     const dialog = page.getByRole("dialog");
-    expect(await dialog.locator("p").textContent()).toContain("None of them are spent.");
+    const question = await dialog.locator("p").textContent();
+    expect(question).toContain("Refund 25.00 USD of payment");
+    expect(question).toContain("None of them are spent.");
     await act(dialog.getByRole("button", { name: "Refund", exact: true }).click());
     await dialog.waitFor({ state: "detached" });
     const row = page.getByRole("region", { name: "Payments" }).locator("tbody tr").first();

@@ -12,11 +12,14 @@ import {
   listPayments,
   type OperatorPayment,
   type PaymentPosition,
+  paidText,
   paymentMethods,
   type RefundEffect,
   refundEffect,
 } from "../../payment/operator/operator-payments.ts";
 import type { RefundOrder } from "../../payment/operator/operator-refunds.ts";
+import type { PriceRules } from "../../payment/prices/price-rules.ts";
+import { writeMoney } from "../../payment/prices/price-types.ts";
 import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import { type AdminDescription, type AdminEndpoint, adminFields, get, post } from "../admin-endpoints.ts";
 import { bodyOf, needed } from "../body-fields.ts";
@@ -43,6 +46,8 @@ export type RefundPayment = (order: RefundOrder, signal: AbortSignal) => Promise
 
 type PaymentEndpointParts = Readonly<{
   ledger: Pick<LedgerDatabase, "read">;
+  /** Decimals of tokens. */
+  rules: Pick<PriceRules, "tokens">;
   /** Undefined: payments by card are off. */
   refund: RefundPayment | undefined;
 }>;
@@ -60,6 +65,7 @@ const paymentFields: Readonly<Record<string, Schema>> = {
   withheldWinc: { ...winc, description: "The part that refunds, disputes and reversals withhold now." },
   amount: { ...textSchema, description: "In the smallest unit of `currency`, a currency or a token." },
   currency: textSchema,
+  paid: { ...textSchema, description: "The amount for people, such as `25.00 USD`." },
 };
 
 const refundBody = bodyOf({ id: needed(idFormat, "missing_id"), ...actionFields });
@@ -84,6 +90,7 @@ const descriptions = {
           refund: {
             ...record({
               amount: { ...textSchema, description: "What is paid back: the payment less its earlier refunds." },
+              paid: { ...textSchema, description: "The amount for people." },
               winc: { ...winc, description: "Credits that the refund takes back." },
               spentWinc: { ...winc, description: "The part of them that is spent: the account will owe it." },
             }),
@@ -112,6 +119,7 @@ const descriptions = {
           account: nullableText,
           amount: { ...textSchema, description: "Of the payment, with earlier refunds of parts of it." },
           currency: textSchema,
+          paid: { ...textSchema, description: "The amount for people." },
           winc: { ...winc, description: "Credits that all its refunds took back." },
           spentWinc: winc,
           balance: { ...signedWinc, description: "Of the account, or of the gift." },
@@ -127,7 +135,7 @@ const descriptions = {
 } as const satisfies Readonly<Record<string, AdminDescription>>;
 
 /** The endpoints of payments. */
-export function createPaymentEndpoints({ ledger, refund }: PaymentEndpointParts): AdminEndpoint[] {
+export function createPaymentEndpoints({ ledger, rules, refund }: PaymentEndpointParts): AdminEndpoint[] {
   return [
     get("/payments", descriptions.list, async (request) => {
       const { limit, after } = readCreditPage(request);
@@ -140,7 +148,10 @@ export function createPaymentEndpoints({ ledger, refund }: PaymentEndpointParts)
       const rows = await ledger.read((tx) => listPayments(tx, page));
       const payments = rows.slice(0, limit);
       const last = rows.length > limit ? payments.at(-1) : undefined;
-      return jsonResponse({ payments: payments.map(paymentRecord), next: last ? writePosition(last) : null });
+      return jsonResponse({
+        payments: payments.map((payment) => paymentRecord(payment, rules)),
+        next: last ? writePosition(last) : null,
+      });
     }),
     get("/payment", descriptions.show, async (request) => {
       const id = queryOf(request, "id");
@@ -149,7 +160,8 @@ export function createPaymentEndpoints({ ledger, refund }: PaymentEndpointParts)
         async (tx) => [await findOperatorPayment(tx, id), await refundEffect(tx, id)] as const,
       );
       if (payment === undefined) throw new Failure("payment_not_found", { id });
-      return jsonResponse({ ...paymentRecord(payment), refund: effect === undefined ? null : effectRecord(effect) });
+      const refundRecord = effect === undefined ? null : effectRecord(effect, payment.currency);
+      return jsonResponse({ ...paymentRecord(payment, rules), refund: refundRecord });
     }),
     post("/payments/refund", descriptions.refund, async (request) => {
       const order = refundBody.read(await adminFields(request));
@@ -159,13 +171,16 @@ export function createPaymentEndpoints({ ledger, refund }: PaymentEndpointParts)
   ];
 }
 
-function paymentRecord(payment: OperatorPayment) {
+function paymentRecord(payment: OperatorPayment, rules: Pick<PriceRules, "tokens">) {
   const { account, winc: credited, withheldWinc, ...rest } = payment;
-  return { ...rest, account: account ?? null, winc: credited.toString(), withheldWinc: withheldWinc.toString() };
+  const paid = paidText(payment, BigInt(payment.amount), rules);
+  return { ...rest, paid, account: account ?? null, winc: credited.toString(), withheldWinc: withheldWinc.toString() };
 }
 
-function effectRecord({ amount, winc: taken, spentWinc }: RefundEffect) {
-  return { amount: amount.toString(), winc: taken.toString(), spentWinc: spentWinc.toString() };
+/** Only payments by card are refunded here. */
+function effectRecord({ amount, winc: taken, spentWinc }: RefundEffect, currency: string) {
+  const paid = writeMoney(amount, currency);
+  return { amount: amount.toString(), paid, winc: taken.toString(), spentWinc: spentWinc.toString() };
 }
 
 function queryOf(request: Request, name: string): string | undefined {

@@ -5,11 +5,14 @@
  * Source: docs/reference/payment.md#actions-of-operators.
  * @module
  */
+import { decimalText } from "../../lib/quantity-text.ts";
 import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import { balanceOf } from "../../store/ledger/transfers.ts";
-import type { UserAddress } from "../addresses.ts";
+import { readToken, type UserAddress } from "../addresses.ts";
 import { findPayment } from "../cards/card-event-store.ts";
 import { holderOf } from "../cards/card-settlement.ts";
+import { decimalsOf, type PriceRules } from "../prices/price-rules.ts";
+import { writeMoney } from "../prices/price-types.ts";
 import { findQuote, type Quote } from "../top-ups/quotes.ts";
 
 export const paymentMethods = ["card", "token", "x402"] as const;
@@ -97,6 +100,24 @@ export async function findOperatorPayment(tx: Tx, id: string): Promise<OperatorP
 
 function readPayment({ account, made_at, withheld, ...rest }: PaymentRow): OperatorPayment {
   return { ...rest, account: account ?? undefined, at: readTime(made_at), withheldWinc: withheld };
+}
+
+/**
+ * What was paid, for people: `25.00 USD`, `0.5 native`; in smallest units for a token without a rule.
+ *
+ * @param amount - Of the smallest unit.
+ */
+export function paidText(
+  { method, currency }: Pick<OperatorPayment, "method" | "currency">,
+  amount: bigint,
+  rules: Pick<PriceRules, "tokens">,
+): string {
+  if (method === "card") return writeMoney(amount, currency);
+  const token = readToken(currency);
+  const decimals = token && decimalsOf(rules, token);
+  if (decimals === undefined) return `${amount} of the smallest unit of ${currency}`;
+  const text = decimalText(amount, Number(decimals));
+  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${currency}`;
 }
 
 /** What a refund would do now; undefined for a payment that is not by card, or is refunded already. */

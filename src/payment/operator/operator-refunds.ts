@@ -16,6 +16,7 @@ import { balanceOf } from "../../store/ledger/transfers.ts";
 import { findPayment } from "../cards/card-event-store.ts";
 import type { CardProvider } from "../cards/card-provider.ts";
 import { type CardEvents, holderOf } from "../cards/card-settlement.ts";
+import { writeMoney } from "../prices/price-types.ts";
 import { findQuote, type Quote } from "../top-ups/quotes.ts";
 import {
   type ActionOrder,
@@ -105,6 +106,7 @@ async function responseOf(tx: Tx, { subject, at, operator, reason, idempotencyKe
     account: quote.address ?? null,
     amount: quote.paymentAmount.toString(),
     currency: quote.currency,
+    paid: writeMoney(quote.paymentAmount, quote.currency),
     winc: quote.takenBackWinc.toString(),
     spentWinc: owed.toString(),
     balance: balance.toString(),

@@ -3,6 +3,7 @@
  * @module
  */
 import type { Winc } from "../../arweave/winston.ts";
+import { decimalText } from "../../lib/quantity-text.ts";
 import type { Token, UserAddress } from "../addresses.ts";
 
 /** The operation of a rule on an amount. */
@@ -169,10 +170,7 @@ const thousands = new Set(["bhd", "iqd", "jod", "kwd", "lyd", "omr", "tnd"]);
 
 /** Writes an amount for people: "10.00 USD". @param amount - In the currency's smallest unit. */
 export function writeMoney(amount: bigint, code: string): string {
-  const places = wholes.has(code) ? 0 : 2;
-  const digits = amount.toString().padStart(places + 1, "0");
-  const whole = digits.slice(0, digits.length - places);
-  return `${places === 0 ? whole : `${whole}.${digits.slice(-places)}`} ${code.toUpperCase()}`;
+  return `${decimalText(amount, wholes.has(code) ? 0 : 2)} ${code.toUpperCase()}`;
 }
 
 /**

@@ -120,6 +120,7 @@ for (const kind of ledgerKinds())
       const done = await refund(idOf(top));
       expect(done).toMatchObject({
         amount: "1000",
+        paid: "10.00 USD",
         winc: `${winc}`,
         spentWinc: `${rest - 1n}`,
         balance: `${1n - rest}`,
