@@ -57,7 +57,8 @@ export function arText(winston: bigint): string {
 }
 
 /** An amount of a smallest unit in whole ones, with all its places. @param amount - 0 or more. */
-export function decimalText(amount: bigint, places: number): string {
+export function decimalText(amount: bigint, placesOf: number | bigint): string {
+  const places = Number(placesOf);
   const digits = amount.toString().padStart(places + 1, "0");
   return places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`;
 }

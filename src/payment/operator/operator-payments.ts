@@ -116,7 +116,7 @@ export function paidText(
   const token = readToken(currency);
   const decimals = token && decimalsOf(rules, token);
   if (decimals === undefined) return `${amount} of the smallest unit of ${currency}`;
-  const text = decimalText(amount, Number(decimals));
+  const text = decimalText(amount, decimals);
   return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${currency}`;
 }
 
