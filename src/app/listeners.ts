@@ -10,7 +10,6 @@ import type { Health } from "../gateway/health.ts";
 import type { RateLimits } from "../gateway/info.ts";
 import { type BodyMemory, createBodyMemory } from "../http/body-memory.ts";
 import type { Gateway } from "../http/gateway/gateway.ts";
-import { failurePage } from "../http/gateway/gateway-pages.ts";
 import { readyResponse } from "../http/gateway/service-routes.ts";
 import type { Certificate } from "../http/listener.ts";
 import { createMetricsRoutes, gatewayMetricsPaths } from "../http/metrics-routes.ts";
@@ -175,7 +174,7 @@ export function listenForGateway(
     certificate,
     app: gateway.app,
     cachedResponse: gateway.hit,
-    failurePage,
+    failurePage: gateway.failurePage,
     pathOf: gateway.pathOf,
     bodyBytesMax: Math.max(bodyBytesMax, ...mounted),
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),

@@ -75,7 +75,7 @@ export type ShownFailure = Readonly<{
   /** Without its JSON. */
   message: string;
   /** Of the request, as the routes see it. */
-  path: string;
+  context: Pick<RequestContext, "target" | "scheme" | "host">;
 }>;
 
 export type HttpServer = Readonly<{
@@ -226,7 +226,7 @@ function shownTo(
 ): Response {
   const message = failureMessageOf(response) ?? failureMessages.get(request);
   if (message === undefined || failurePage === undefined) return response;
-  return failurePage(arrived, { response, message, path: context.target.path }) ?? response;
+  return failurePage(arrived, { response, message, context }) ?? response;
 }
 
 /** Messages of failures by request: the response that the router passes on is another object than the handler's. */

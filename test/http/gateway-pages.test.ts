@@ -89,6 +89,36 @@ test("a long path is cut off", async () => {
   expect(text.length).toBeLessThan(8_000);
 });
 
+describe("on the host of an id or a name, the page leads to the front page of the gateway", () => {
+  let rooted: Stack;
+  beforeAll(async () => {
+    rooted = await openStack({ ARNS_ROOT_HOST: "localhost" });
+  }, 120_000);
+  afterAll(() => rooted.close());
+
+  const label = "a".repeat(52);
+  test.each([
+    ["an unknown name", "no-such-name", "/", "This name is not known"],
+    ["an unknown id", label, `/${absent}`, "There is nothing here"],
+    ["a path of an unknown id", label, "/deep/path", "There is nothing here"],
+  ])("%s", async (_, subdomain, path, heading) => {
+    const port = new URL(rooted.gateway.url).port;
+    const host = `${subdomain}.localhost:${port}`;
+    const response = await fetch(`${rooted.gateway.url}${path}`, { headers: { accept: chrome, host } });
+    const text = await response.text();
+    expect([response.status, text]).toEqual([404, expect.stringContaining(`<h1>${heading}</h1>`)]);
+    expect(text).toContain(`<code>${host}${path}</code>`);
+    expect(text).toContain(`<a href="http://localhost:${port}/">Front page</a>`);
+    const inIndex = `<a href="http://localhost:${port}/svc/explorer?id=${absent}">Look in the index</a>`;
+    expect(text.includes(inIndex)).toBe(subdomain === label);
+  });
+});
+
+test("the page of an unknown id leads to the explorer, one of another path does not", async () => {
+  expect((await get(`/raw/${absent}`, chrome)).text).toContain(`<a href="/svc/explorer?id=${absent}">`);
+  expect((await get("/no-such-path", chrome)).text).not.toContain("/svc/explorer");
+});
+
 test("a frame, and an image, get the message", async () => {
   for (const destination of ["iframe", "image", "empty"]) {
     const headers = { accept: chrome, "sec-fetch-dest": destination };

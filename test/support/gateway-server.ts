@@ -119,6 +119,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     port: 0,
     app: gateway.app,
     cachedResponse: gateway.hit,
+    failurePage: gateway.failurePage,
     pathOf: gateway.pathOf,
     bodyBytesMax: 16 * 2 ** 20,
     memory,

@@ -3,10 +3,13 @@
  * Source: docs/reference/gateway.md#pages.
  * @module
  */
+import { type Id, isId } from "../../arweave/id.ts";
 import type { HealthRecord } from "../../gateway/health.ts";
 import type { JsonValue } from "../../lib/json.ts";
 import { isAdministration } from "../cors.ts";
+import type { HostMeaning, Hosts } from "../hosts.ts";
 import { escapeHtml, layoutPage } from "../page-layout.ts";
+import { hostPort } from "../request-target.ts";
 import type { ShownFailure } from "../server.ts";
 
 /** What the front page tells. */
@@ -119,22 +122,67 @@ const explanations: Readonly<Record<number, readonly [heading: string, text: str
   ],
 };
 
+const unknownName: readonly [heading: string, text: string] = [
+  "This name is not known",
+  "No registry that this gateway reads has the name. It may be misspelt, or have expired.",
+];
+
+export type FailurePages = Readonly<{
+  hosts: Pick<Hosts, "meaningOf">;
+  /** Where the operator says that the gateway is. */
+  publicUrl: string | undefined;
+  /** Whether the gateway has a route. */
+  has: (path: string) => boolean;
+}>;
+
 /** The page of a failure; undefined for clients that get JSON. */
-export function failurePage(request: Request, { response, message, path }: ShownFailure): Response | undefined {
-  if (!isShownAsPage(request, path)) return undefined;
-  const { status, headers } = response;
-  const [heading, text] = explanations[status] ?? [`This request failed (${status})`, "The reason is below."];
-  const body = `<p>${text}</p>
-<dl><dt>Address</dt><dd><code>${escapeHtml(path.slice(0, shownMax))}</code></dd>
+export function createFailurePage({ hosts, publicUrl, has }: FailurePages) {
+  return (request: Request, { response, message, context }: ShownFailure): Response | undefined => {
+    const { path } = context.target;
+    if (!isShownAsPage(request, path)) return undefined;
+    const host = hosts.meaningOf(context.host);
+    const [heading, text] = explanationOf(response, host);
+    const front = frontOf(context, host, publicUrl);
+    const id = response.status === 404 && has(explorerPath) ? idIn(host, path) : undefined;
+    const inIndex = id === undefined ? "" : `${linkTo(`${front}svc/explorer?id=${id}`, "Look in the index")} · `;
+    const address = `${host.kind === "shared" ? "" : context.host}${path}`;
+    const body = `<p>${text}</p>
+<dl><dt>Address</dt><dd><code>${escapeHtml(address.slice(0, shownMax))}</code></dd>
 <dt>Reason</dt><dd>${escapeHtml(message.slice(0, shownMax))}</dd></dl>
-<p><a href="/">Front page</a></p>`;
-  const page = layoutPage({ title: heading, body, status, isNarrow: true, home: "/" });
-  for (const name of passedHeaders) {
-    const value = headers.get(name);
-    if (value !== null) page.headers.set(name, value);
-  }
-  page.headers.set("Vary", "Accept");
-  return page;
+<p>${inIndex}${linkTo(front, "Front page")}</p>`;
+    const page = layoutPage({ title: heading, body, status: response.status, isNarrow: true, home: front });
+    for (const name of passedHeaders) {
+      const value = response.headers.get(name);
+      if (value !== null) page.headers.set(name, value);
+    }
+    page.headers.set("Vary", "Accept");
+    return page;
+  };
+}
+
+function explanationOf({ status, headers }: Response, host: HostMeaning): readonly [heading: string, text: string] {
+  if (host.kind === "name" && status === 404 && !headers.has("X-ArNS-Name")) return unknownName;
+  return explanations[status] ?? [`This request failed (${status})`, "The reason is below."];
+}
+
+function linkTo(href: string, text: string): string {
+  return `<a href="${escapeHtml(href)}">${text}</a>`;
+}
+
+const explorerPath = "/svc/explorer";
+
+/** The front page: on the host of an id or a name, `/` is its content. */
+function frontOf({ scheme, host }: ShownFailure["context"], meant: HostMeaning, publicUrl: string | undefined): string {
+  if (meant.kind === "shared") return "/";
+  return `${(publicUrl ?? `${scheme}://${meant.root}${hostPort(host)}`).replace(/\/+$/, "")}/`;
+}
+
+/** The id that a request asks for; undefined when it names none. */
+function idIn(host: HostMeaning, path: string): Id | undefined {
+  const [, first = "", second = ""] = path.split("/");
+  const text = first === "raw" || first === "tx" ? second : first;
+  if (isId(text)) return text;
+  return host.kind === "sandbox" ? host.id : undefined;
 }
 
 /** Routes whose responses are made for frames. */

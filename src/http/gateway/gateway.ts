@@ -49,7 +49,7 @@ import type { Apex } from "./content-address.ts";
 import { createContentRoutes } from "./content-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { createFrameRoutes } from "./frame-routes.ts";
-import { acceptsPages, frontPage } from "./gateway-pages.ts";
+import { acceptsPages, createFailurePage, frontPage } from "./gateway-pages.ts";
 import { createInvalidItemRoutes } from "./invalid-item-routes.ts";
 import { createNameRoutes } from "./name-routes.ts";
 import type { NotFoundPage } from "./named-content.ts";
@@ -139,6 +139,8 @@ export type Gateway = Readonly<{
   app: AnyElysia;
   /** Responds from the response cache, or returns undefined; called before `app` (`ServerOptions.hit`). */
   hit: (request: Request) => Response | undefined;
+  /** Shows a failure to a person (`ServerOptions.failurePage`). */
+  failurePage: ReturnType<typeof createFailurePage>;
   /** The path that a request means (`ServerOptions.pathOf`): hosts of content have no other spellings of ours. */
   pathOf: (target: Target) => string;
   /** Drops cached responses of an id: when it is blocked, or its place changed. */
@@ -213,8 +215,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       }),
     );
   app.use(createInvalidItemRoutes(reader)).use(createNameRoutes(options.names)).use(createVerifyModuleRoute());
-  const frames = createFrames({ reader, content, transactions });
-  app.use(createFrameRoutes({ frames, sender: contentRoutes.sender }));
+  app.use(createFrameRoutes({ frames: createFrames({ reader, content, transactions }), sender: contentRoutes.sender }));
   // The explorer reads its lists by GraphQL.
   if (options.graphql !== undefined) app.use(options.graphql).use(createExplorerRoutes());
   for (const routes of addedRoutes(options)) app.use(routes);
@@ -223,7 +224,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   app.use(createReferenceRoutes(gatewayReference, () => ownRoutes(app, options.services), settings.publicUrl));
   app.use(contentRoutes.routes);
   const forgetAll = inOrder(memory.clear, relay.forgetAll, network.forget);
-  return { app, hit: contentRoutes.hit, pathOf: pathsOn(hosts), forget: memory.forget, forgetAll };
+  const failurePage = createFailurePage({ hosts, publicUrl: settings.publicUrl, has: hasRoute(app) });
+  return { app, hit: contentRoutes.hit, failurePage, pathOf: pathsOn(hosts), forget: memory.forget, forgetAll };
 }
 
 /** The routes of the program's other parts, and the pages that use them. */
@@ -241,10 +243,13 @@ function frontResponse(
   infoText: string,
 ): Response {
   if (!acceptsPages(request.headers)) return jsonTextResponse(infoText, 200, { Vary: "Accept" });
-  const has = (path: string) => app.routes.some((route) => route.path === path);
-  const page = frontPage({ release, services, health: health.record(), has });
+  const page = frontPage({ release, services, health: health.record(), has: hasRoute(app) });
   page.headers.set("Vary", "Accept");
   return page;
+}
+
+function hasRoute(app: AnyElysia): (path: string) => boolean {
+  return (path) => app.routes.some((route) => route.path === path);
 }
 
 /** The routes of the gateway's document: mounted services have documents of their own. */
