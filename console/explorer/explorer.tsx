@@ -14,9 +14,10 @@ import {
   readName,
   readTransaction,
   readTransactions,
+  type TagPair,
 } from "./gateway-client.ts";
 import { BlockTable, Fault, Pager, Reading, TransactionList } from "./record-lists.tsx";
-import { AddressPage, BlockPage, TagPage, type TagPair, TransactionPage, Unknown } from "./record-pages.tsx";
+import { AddressPage, BlockPage, TagPage, TransactionPage, Unknown } from "./record-pages.tsx";
 import { useLiveReading } from "./use-live-reading.ts";
 
 function Explorer() {

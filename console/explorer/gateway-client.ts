@@ -105,6 +105,26 @@ export async function readTransactions(
   return pageOf(transactions);
 }
 
+export type TagPair = Readonly<{ name: string; value: string }>;
+
+/** Rows whose tags are suggested. */
+const suggestedRows = 100;
+
+/** The tags of the newest rows that have some tags, without repeats, the newest first. */
+export async function readRecentTags(tags: readonly TagPair[], signal: AbortSignal): Promise<readonly TagPair[]> {
+  const { transactions } = await ask<{ transactions: Connection<Pick<TransactionRecord, "tags">> }>(
+    `query ($tags: [TagFilter!], $first: Int) {
+       transactions(tags: $tags, first: $first) {
+         pageInfo { hasNextPage endCursor } edges { node { tags { name value } } }
+       }
+     }`,
+    { tags: tags.map(({ name, value }) => ({ name, values: [value] })), first: suggestedRows },
+    signal,
+  );
+  const found = transactions.edges.flatMap(({ node }) => node.tags);
+  return [...new Map(found.map((tag) => [JSON.stringify([tag.name, tag.value]), tag])).values()];
+}
+
 /** One page of blocks, the newest first. */
 export async function readBlocks(after: string | undefined, signal: AbortSignal): Promise<RecordPage<BlockRecord>> {
   const { blocks } = await ask<{ blocks: Connection<BlockRecord> }>(

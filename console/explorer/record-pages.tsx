@@ -4,7 +4,10 @@
  */
 import { type FormEvent, type ReactNode, useCallback, useId, useState } from "react";
 import { bytesText, grouped } from "../../src/lib/quantity-text.ts";
+import { storedSession } from "../account/account-session.ts";
+import { creditsText } from "../account/amounts.ts";
 import { momentText, numberText, Table, Values } from "../page-parts.tsx";
+import { readCredits } from "../route-client.ts";
 import { useReading } from "../use-reading.ts";
 import { ContentPreview } from "./content-preview.tsx";
 import { AddressLink, BlockLink, openPage, PageLink, searchOf, TagLink, TransactionLink } from "./explorer-links.tsx";
@@ -13,7 +16,9 @@ import {
   readBalance,
   readBlock,
   readNodeBlock,
+  readRecentTags,
   readTransaction,
+  type TagPair,
   type TransactionRecord,
 } from "./gateway-client.ts";
 import { ProofPanel } from "./proof-panel.tsx";
@@ -289,6 +294,7 @@ type AddressPageProps = Readonly<{ address: string; role: "owner" | "recipient";
 
 export function AddressPage({ address, role, after }: AddressPageProps) {
   const balance = useReading(useCallback((signal: AbortSignal) => readBalance(address, signal), [address]));
+  const credits = useReading(useCallback((signal: AbortSignal) => readOwnCredits(address, signal), [address])).value;
   const at = (of: AddressPageProps["role"], cursor?: string) =>
     searchOf([
       ["address", address],
@@ -301,7 +307,21 @@ export function AddressPage({ address, role, after }: AddressPageProps) {
       <p>
         <code>{address}</code>
       </p>
-      <Values values={[["Balance", balance.value === undefined ? "–" : `${arExact(balance.value)} AR`]]} />
+      <Values
+        values={[
+          ["Balance", balance.value === undefined ? "–" : `${arExact(balance.value)} AR`],
+          ...(credits === undefined
+            ? []
+            : [
+                [
+                  "Your credits",
+                  <a key="credits" href={gatewayUrl("svc/account").pathname}>
+                    {creditsText(credits)}
+                  </a>,
+                ] as const,
+              ]),
+        ]}
+      />
       <nav aria-label="Roles">
         <PageLink to={at("owner")} current={role === "owner"}>
           Signed by it
@@ -320,6 +340,11 @@ export function AddressPage({ address, role, after }: AddressPageProps) {
       />
     </>
   );
+}
+
+/** The credits of the wallet that is signed in at the page of accounts, in this tab; undefined for other addresses. */
+async function readOwnCredits(address: string, signal: AbortSignal): Promise<bigint | undefined> {
+  return storedSession()?.address === address ? await readCredits(address, signal) : undefined;
 }
 
 /** Winston as AR, exactly. */
@@ -344,8 +369,6 @@ const commonNames = [
   "Variant",
 ];
 
-export type TagPair = Readonly<{ name: string; value: string }>;
-
 type TagPageProps = Readonly<{ tags: readonly TagPair[]; after: string | undefined }>;
 
 /** Rows with all of some tags, and a form that adds one. */
@@ -366,7 +389,7 @@ export function TagPage({ tags, after }: TagPageProps) {
           </li>
         ))}
       </ul>
-      <TagForm onAdd={(tag) => openPage(at([...tags, tag]))} />
+      <TagForm key={key} tags={tags} onAdd={(tag) => openPage(at([...tags, tag]))} />
       {tags.length === 0 ? null : (
         <TransactionList
           key={key}
@@ -381,10 +404,17 @@ export function TagPage({ tags, after }: TagPageProps) {
   );
 }
 
-function TagForm({ onAdd }: Readonly<{ onAdd: (tag: TagPair) => void }>) {
+type TagFormProps = Readonly<{ tags: readonly TagPair[]; onAdd: (tag: TagPair) => void }>;
+
+/** Suggests the tags of the newest rows that have the tags chosen before. */
+function TagForm({ tags, onAdd }: TagFormProps) {
   const [name, setName] = useState("");
   const [value, setValue] = useState("");
-  const [nameId, valueId, listId] = [useId(), useId(), useId()];
+  const [nameId, valueId] = [useId(), useId()];
+  const chosen = JSON.stringify(tags);
+  const recent = useReading(
+    useCallback((signal: AbortSignal) => readRecentTags(JSON.parse(chosen), signal), [chosen]),
+  ).value;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (name === "") return;
@@ -392,18 +422,38 @@ function TagForm({ onAdd }: Readonly<{ onAdd: (tag: TagPair) => void }>) {
     setName("");
     setValue("");
   };
+  const names = [...(recent ?? []).map((tag) => tag.name), ...(tags.length === 0 ? commonNames : [])];
+  const values = (recent ?? []).filter((tag) => tag.name === name).map((tag) => tag.value);
   return (
     <form className="row" onSubmit={submit}>
       <label htmlFor={nameId}>Name</label>
-      <input id={nameId} list={listId} value={name} onChange={(event) => setName(event.target.value)} required />
-      <datalist id={listId}>
-        {commonNames.map((each) => (
-          <option key={each} value={each} />
-        ))}
-      </datalist>
+      <input
+        id={nameId}
+        list={`${nameId}-list`}
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+        required
+      />
+      <Suggestions id={`${nameId}-list`} texts={names} />
       <label htmlFor={valueId}>Value</label>
-      <input id={valueId} value={value} onChange={(event) => setValue(event.target.value)} />
+      <input id={valueId} list={`${valueId}-list`} value={value} onChange={(event) => setValue(event.target.value)} />
+      <Suggestions id={`${valueId}-list`} texts={values} />
       <button type="submit">Add the tag</button>
     </form>
+  );
+}
+
+const suggestionsMax = 100;
+/** Longer values, such as whole records, are not worth a row of suggestions. Characters. */
+const suggestedTextMax = 100;
+
+function Suggestions({ id, texts }: Readonly<{ id: string; texts: readonly string[] }>) {
+  const short = [...new Set(texts)].filter((text) => text.length <= suggestedTextMax).slice(0, suggestionsMax);
+  return (
+    <datalist id={id}>
+      {short.map((each) => (
+        <option key={each} value={each} />
+      ))}
+    </datalist>
   );
 }

@@ -80,6 +80,7 @@ input, select {
   border: 1px solid var(--soft);
   border-radius: 0.4rem;
 }
+::placeholder { color: var(--soft); opacity: 1; }
 button { margin-top: 1.25rem; padding: 0.7rem 1.5rem; font: inherit; font-weight: 600; }
 `;
 

@@ -104,6 +104,19 @@ describeWith(browserNeed, "the page of an account", () => {
     await page.close();
   }, 120_000);
 
+  test("lets the explorer show the credits at the address of the signed-in wallet, and at no other", async () => {
+    const page = await open(await openPage());
+    await signIn(page);
+    await untilWinc(page, (winc) => winc > 0n);
+    const address = (await page.locator("code").first().textContent()) ?? "";
+    await page.goto(`${program.line.gateway}/svc/explorer?address=${address}`);
+    await page.getByText("Your credits").waitFor();
+    await page.goto(`${program.line.gateway}/svc/explorer?address=${"A".repeat(43)}`);
+    await page.getByText("The index has no such transaction or item.").waitFor();
+    expect(await page.getByText("Your credits").count()).toBe(0);
+    await page.close();
+  }, 60_000);
+
   test("leads back from a cancelled checkout, which charged nothing", async () => {
     const page = await open(await openPage());
     await signIn(page);

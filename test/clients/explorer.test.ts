@@ -104,6 +104,26 @@ describeWith(browserNeed, "the explorer", () => {
     await page.close();
   });
 
+  test("suggests the tags of the newest rows that have the chosen tags", async () => {
+    const page = await openPage("?tag=Content-Type%3Dtext%2Fplain");
+    const suggested = (label: "Name" | "Value") =>
+      page
+        .locator("datalist")
+        .nth(label === "Name" ? 0 : 1)
+        .locator("option")
+        .evaluateAll((options) => options.map((option) => option.getAttribute("value")));
+    await eventually(
+      () => suggested("Name"),
+      (names) => names.length > 0,
+      30_000,
+    );
+    expect(await suggested("Name")).toEqual(["Content-Type"]);
+    expect(await suggested("Value")).toEqual([]);
+    await page.getByLabel("Name", { exact: true }).fill("Content-Type");
+    expect(await suggested("Value")).toEqual(["text/plain"]);
+    await page.close();
+  }, 60_000);
+
   test.each([
     ["no such thing", "?unknown=no+such+thing", "Nothing found"],
     ["999999999", "?block=999999999", "Block 999999999"],

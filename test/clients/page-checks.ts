@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 export type Readability = Readonly<{
   /** Elements with a text of their own. */
   texts: number;
-  /** The lowest contrast of a text with its background. */
+  /** The lowest contrast of a text, or of the hint in a field, with its background. */
   contrast: number;
   /** Pixels by which the page is wider than the window. */
   overflow: number;
@@ -30,10 +30,12 @@ const measures = `(() => {
   const texts = [...document.querySelectorAll("body *")].filter((element) =>
     [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim() !== ""),
   );
-  const contrasts = texts.map((element) => {
-    const [one, other] = [light(getComputedStyle(element).color), light(behind(element))];
+  const contrastOf = (element, pseudo) => {
+    const [one, other] = [light(getComputedStyle(element, pseudo).color), light(behind(element))];
     return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
-  });
+  };
+  const hints = [...document.querySelectorAll("[placeholder]")].map((each) => contrastOf(each, "::placeholder"));
+  const contrasts = [...texts.map((each) => contrastOf(each)), ...hints];
   return {
     texts: texts.length,
     contrast: Math.min(...contrasts),
