@@ -2,7 +2,7 @@
  * The layout of the pages that need no script: one style, light and dark, readable at any width. They load nothing.
  * @module
  */
-import { pageResponse } from "./responses.ts";
+import { pageResponse, withBodySize } from "./responses.ts";
 
 /** Colours, type and common elements of all pages; the console loads it from a file. */
 export const pageStyle = `
@@ -132,7 +132,7 @@ ${body}
   headers.set("Cache-Control", "no-store");
   // Links may be secrets, such as that of a gift: other sites must not receive them as referrers.
   headers.set("Referrer-Policy", "no-referrer");
-  return new Response(html, { status, headers });
+  return withBodySize(new Response(html, { status, headers }), Buffer.byteLength(html));
 }
 
 /** Text as HTML, also in attributes with double quotes. */

@@ -41,14 +41,13 @@ export function textResponse(text: string, status = 200, headers: HeaderRecord =
 
 /** Responds with an own page, which cannot be framed and loads nothing from other origins. */
 export function pageResponse(html: string, contentSecurityPolicy: string): Response {
-  return new Response(html, {
-    headers: {
-      "Content-Type": "text/html; charset=utf-8",
-      "Content-Security-Policy": `${contentSecurityPolicy}; frame-ancestors 'none'`,
-      "Cross-Origin-Opener-Policy": "same-origin",
-      "X-Content-Type-Options": "nosniff",
-    },
-  });
+  const headers = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": `${contentSecurityPolicy}; frame-ancestors 'none'`,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+  };
+  return withBodySize(new Response(html, { headers }), Buffer.byteLength(html));
 }
 
 /** The response of an expected failure: the fixed message as a JSON string, with the reason if it is public. */

@@ -24,7 +24,7 @@ import { clearLargeCookies } from "./request-limits.ts";
 import type { CompletedRequest, RequestMetrics } from "./request-metrics.ts";
 import type { RequestSpans } from "./request-spans.ts";
 import type { Target } from "./request-target.ts";
-import { codeResponse, failureMessageOf, failureResponse } from "./responses.ts";
+import { codeResponse, failureMessageOf, failureResponse, sizeOf, withBodySize } from "./responses.ts";
 import { failureOf } from "./route-schema.ts";
 import {
   createRouteLabels,
@@ -225,8 +225,10 @@ function shownTo(
   { failurePage }: ServerOptions,
 ): Response {
   const message = failureMessageOf(response) ?? failureMessages.get(request);
-  if (message === undefined || failurePage === undefined) return response;
-  return failurePage(arrived, { response, message, context }) ?? response;
+  if (message === undefined) return response;
+  const page = failurePage?.(arrived, { response, message, context });
+  // The router's copy of a response has lost the size of its body.
+  return page ?? withBodySize(response, sizeOf(JSON.stringify(message)));
 }
 
 /** Messages of failures by request: the response that the router passes on is another object than the handler's. */

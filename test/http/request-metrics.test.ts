@@ -141,6 +141,28 @@ describe("the access log and the metrics of bytes", () => {
     expect(String(logged?.["client"])).toMatch(/127\.0\.0\.1|::1/);
   });
 
+  const kinds = [
+    ["/", "application/json"],
+    ["/", "text/html"],
+    ["/no-such-path", "application/json"],
+    ["/no-such-path", "text/html"],
+    ["/%zz", "application/json"],
+    [`/raw/${"A".repeat(43)}`, "application/json"],
+    ["/payment/v1/no-such-path", "application/json"],
+    ["/payment/v1/done", "text/html"],
+    ["/svc/info", "application/json"],
+    ["/block/height/99999", "application/json"],
+    ["/graphql", "text/html"],
+    ["/api-docs", "text/html"],
+    ["/health", "application/json"],
+  ] as const;
+  test.each(kinds)("the line of %s as %s has the bytes of its body", async (path, accept) => {
+    const response = await fetch(`${stack.content}${path}`, { headers: { accept }, decompress: false });
+    const { byteLength } = await response.arrayBuffer();
+    expect(byteLength).toBeGreaterThan(0);
+    expect(lineOf(path)).toMatchObject({ status: response.status, bytes: byteLength });
+  });
+
   test("the line of a response that is not content has no place, and HEAD has no bytes", async () => {
     await (await fetch(`${stack.content}/info`)).arrayBuffer();
     const info = lineOf("/info");
