@@ -1,8 +1,9 @@
 /**
- * A preview of content: text, pictures, sound and video. Nothing of it is run: HTML is shown as its text.
+ * A preview of content: text, pictures, sound and video. Nothing of it is run: HTML is shown as its text and, on
+ * request, as a page in a frame without scripts, storage and an origin of its own.
  * @module
  */
-import { useCallback } from "react";
+import { useCallback, useState } from "react";
 import { bytesText } from "../../src/lib/quantity-text.ts";
 import { useReading } from "../use-reading.ts";
 import { fetchRoute, gatewayUrl } from "./gateway-client.ts";
@@ -45,9 +46,39 @@ function Preview({ id, media, size }: Readonly<{ id: string; media: string; size
         <track kind="captions" />
       </audio>
     );
+  if (pageTypes.has(media)) return <PagePreview id={id} size={size} />;
   if (media === "" || textTypes.test(media) || media.startsWith("image/svg"))
     return <TextPreview id={id} size={size} />;
   return <p className="empty">No preview of {media}.</p>;
+}
+
+/** Types that may have scripts. The gateway sends them from `/raw` with a sandbox policy, too. */
+const pageTypes: ReadonlySet<string> = new Set(["text/html", "application/xhtml+xml"]);
+
+/** As text first: a page may load pictures and styles from other hosts, which then see its reader. */
+function PagePreview({ id, size }: Readonly<{ id: string; size: number }>) {
+  const [isPage, setIsPage] = useState(false);
+  return (
+    <>
+      {isPage ? (
+        <iframe
+          className="preview"
+          sandbox=""
+          referrerPolicy="no-referrer"
+          src={gatewayUrl(`raw/${id}`).pathname}
+          title="The content as a page, without scripts"
+        />
+      ) : (
+        <TextPreview id={id} size={size} />
+      )}
+      <div className="buttons">
+        <button type="button" onClick={() => setIsPage(!isPage)}>
+          {isPage ? "Show as text" : "Show as a page"}
+        </button>
+      </div>
+      <small>As a page, without scripts. It may load pictures and styles from other hosts.</small>
+    </>
+  );
 }
 
 /** Rows that a preview has without scrolling. */

@@ -54,7 +54,8 @@ describeWith(browserNeed, "the explorer", () => {
     });
     page.on("pageerror", (error) => complaints.push(error.message));
     page.on("console", (message) => {
-      if (message.type() === "error" && !/status of 404/.test(message.text())) complaints.push(message.text());
+      if (message.type() === "error" && !/status of 404|^Blocked script execution/.test(message.text()))
+        complaints.push(message.text());
     });
     await page.goto(`${stack.content}/svc/explorer${search}`);
     await page.getByRole("heading", { level: 1 }).waitFor();
@@ -153,6 +154,26 @@ describeWith(browserNeed, "the explorer", () => {
     await page.getByRole("link", { name: id }).waitFor();
     await page.close();
   });
+
+  test("shows a page in a frame on request, and runs nothing of it", async () => {
+    const html = '<h1>Framed</h1><script>document.querySelector("h1").textContent = "Run"</script>';
+    const item = testItem(html, { tags: [{ name: "Content-Type", value: "text/html" }] });
+    await sendItem(stack.uploads, item.bytes);
+    const page = await openPage(`?id=${item.id}`);
+    await eventually(
+      () => page.getByLabel("Text of the content").inputValue(),
+      (shown) => shown === html,
+      30_000,
+    );
+    await page.getByRole("button", { name: "Show as a page" }).click();
+    const heading = page.frameLocator("iframe").getByRole("heading");
+    expect(await heading.textContent()).toBe("Framed");
+    expect(await page.locator("iframe").getAttribute("sandbox")).toBe("");
+    if (pictures !== undefined) await page.screenshot({ path: join(pictures, "framed.png"), fullPage: true });
+    await page.getByRole("button", { name: "Show as text" }).click();
+    await page.getByLabel("Text of the content").waitFor();
+    await page.close();
+  }, 60_000);
 
   test("lists the invalid items of a bundle with their reasons, below the valid ones", async () => {
     const { data, valid, invalid } = makeFlawedBundle("in the explorer");

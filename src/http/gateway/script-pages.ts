@@ -51,8 +51,8 @@ const explorerPage: ScriptPage = {
   folder: "explorer",
   title: "Explorer",
   without: "The explorer needs JavaScript. GraphQL at /graphql has the same records.",
-  // Previews are media of this origin; the page itself never shows content as HTML.
-  policy: `${pagePolicy()}; media-src 'self'`,
+  // Previews are media of this origin; content is a page only in a sandboxed frame without scripts.
+  policy: `${pagePolicy()}; media-src 'self'; frame-src 'self'`,
   hasHome: true,
 };
 
