@@ -182,7 +182,7 @@ export function TransactionPage({ id, after, invalidAfter }: TransactionPageProp
   const isBundle = row.tags.some(({ name }) => name === "Bundle-Format");
   return (
     <>
-      <h1>{row.bundledIn === null ? "Transaction" : "Data item"}</h1>
+      <h1>{isItem(row) ? "Data item" : "Transaction"}</h1>
       <Summary row={row} />
       <BundlePath id={id} around={around} block={row.block} />
       <Tags tags={row.tags} />
@@ -218,8 +218,13 @@ function BundleItems({ id, after, invalidAfter }: TransactionPageProps) {
   );
 }
 
+/** An uploaded item that waits for its bundle is in none, but it has no fee; every transaction since block 0 has one. */
+function isItem({ bundledIn, block, fee }: TransactionRecord): boolean {
+  return bundledIn !== null || (block === null && fee.winston === "0");
+}
+
 function Summary({ row }: Readonly<{ row: TransactionRecord }>) {
-  const { id, owner, recipient, data, block, quantity, fee, bundledIn } = row;
+  const { id, owner, recipient, data, block, quantity, fee } = row;
   return (
     <>
       <Values
@@ -242,7 +247,7 @@ function Summary({ row }: Readonly<{ row: TransactionRecord }>) {
           ["Owner", <AddressLink key="owner" address={owner.address} whole />],
           ...(recipient === "" ? [] : [["Recipient", <AddressLink key="to" address={recipient} whole />] as const]),
           ...(quantity.winston === "0" ? [] : [["Quantity", `${quantity.ar} AR`] as const]),
-          ...(bundledIn === null ? [["Fee", `${fee.ar} AR (${grouped(fee.winston)} winston)`] as const] : []),
+          ...(isItem(row) ? [] : [["Fee", `${fee.ar} AR (${grouped(fee.winston)} winston)`] as const]),
         ]}
       />
     </>

@@ -165,6 +165,9 @@ describeWith(browserNeed, "the explorer", () => {
       (shown) => shown === html,
       30_000,
     );
+    // Also while it waits for its bundle.
+    await page.getByRole("heading", { name: "Data item", level: 1 }).waitFor();
+    expect(await page.getByText("winston").count()).toBe(0);
     await page.getByRole("button", { name: "Show as a page" }).click();
     const heading = page.frameLocator("iframe").getByRole("heading");
     expect(await heading.textContent()).toBe("Framed");
