@@ -218,7 +218,7 @@ function BundleItems({ id, after, invalidAfter }: TransactionPageProps) {
   );
 }
 
-/** An uploaded item that waits for its bundle is in none, but it has no fee; every transaction since block 0 has one. */
+/** Whether it is a data item. One that waits for its bundle is in none; unlike a transaction, it has no fee. */
 function isItem({ bundledIn, block, fee }: TransactionRecord): boolean {
   return bundledIn !== null || (block === null && fee.winston === "0");
 }

@@ -5,6 +5,7 @@
  */
 import { StrictMode, useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
+import { creditsText } from "../account/amounts.ts";
 import { bytesText, numberText, Table, Values } from "../page-parts.tsx";
 import { readCredits, routeUrl } from "../route-client.ts";
 import { useReading } from "../use-reading.ts";
@@ -210,7 +211,7 @@ function Sending({ wallet, plan, winc, onDone }: SendingProps) {
       <Values
         values={[
           [wallet.name, <code key="address">{address}</code>],
-          ["Credits", credits.value === undefined ? "…" : priceText(credits.value)],
+          ["Credits", credits.value === undefined ? "…" : creditsText(credits.value)],
         ]}
       />
       {isShort && (
@@ -292,12 +293,8 @@ const stateTexts: Readonly<Record<string, string>> = {
   "FAILED failed": "Failed",
 };
 
-const wincPerAr = 1e12;
-
 function priceText(winc: bigint): string {
-  if (winc === 0n) return "free";
-  const ar = Number(winc) / wincPerAr;
-  return `${ar.toLocaleString("en", { maximumSignificantDigits: 4, maximumFractionDigits: 12 })} AR`;
+  return winc === 0n ? "free" : `${creditsText(winc)} credits`;
 }
 
 const root = document.getElementById("page");

@@ -90,7 +90,8 @@ describeWith(browserNeed, "the page for uploads", () => {
     const sent = posts(page);
     await page.getByLabel("Files").last().setInputFiles(join(files, "note.txt"));
     await page.getByRole("button", { name: "Test wallet" }).click();
-    const button = page.getByRole("button", { name: /^Upload for .* AR$/ });
+    await page.getByRole("region", { name: "Payment" }).getByText("100", { exact: true }).waitFor();
+    const button = page.getByRole("button", { name: /^Upload for .* credits$/ });
     await button.waitFor();
     expect(sent).toEqual([]);
     await button.click();
@@ -196,6 +197,11 @@ describeWith(browserNeed, "the page for uploads", () => {
       expect(overflow).toBeLessThanOrEqual(0);
       await page.keyboard.press("Tab");
       expect(await focusOutline(page)).toBe("solid");
+      await page.getByRole("button", { name: /^Upload for/ }).click();
+      await linkOf(page);
+      const after = await readabilityOf(page);
+      expect(after.contrast).toBeGreaterThanOrEqual(4.5);
+      expect(after.overflow).toBeLessThanOrEqual(0);
       await page.close();
     },
     60_000,
