@@ -178,6 +178,23 @@ describeWith(browserNeed, "the explorer", () => {
     await page.close();
   }, 60_000);
 
+  test("keeps names, values and types of any length within the window", async () => {
+    const long = "x".repeat(700);
+    const tags = [
+      { name: `App-${long}`, value: `<b>${long}` },
+      { name: "Content-Type", value: `text/${long}` },
+    ];
+    const item = testItem("long", { tags });
+    await sendItem(stack.uploads, item.bytes);
+    for (const width of [390, 1_440])
+      for (const search of [`?id=${item.id}`, `?tag=App-${long}%3D%3Cb%3E${long}`, "?", `?unknown=${long}`]) {
+        const page = await openPage(search, width);
+        await page.getByText("Reading …").first().waitFor({ state: "detached" });
+        expect([search, width, (await readabilityOf(page)).overflow]).toEqual([search, width, 0]);
+        await page.close();
+      }
+  }, 90_000);
+
   test("lists the invalid items of a bundle with their reasons, below the valid ones", async () => {
     const { data, valid, invalid } = makeFlawedBundle("in the explorer");
     const bundle = await post(stack.devnet, rsa, { data, tags: [...bundleTags] });
