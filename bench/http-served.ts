@@ -21,7 +21,7 @@ import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createLog, silentLog } from "../src/lib/log.ts";
 import { createMetrics } from "../src/lib/metrics.ts";
-import { createSpanEncoder } from "../src/lib/otlp-json.ts";
+import { createSpanWriter } from "../src/lib/otlp-json.ts";
 import { openSpanExporter } from "../src/lib/span-exporter.ts";
 import { createTracer } from "../src/lib/spans.ts";
 import { createSampler } from "../src/lib/trace-context.ts";
@@ -161,7 +161,7 @@ function openSpans({ observes, collector }: ServedFixture) {
   const exporter = openSpanExporter({
     url: `${collector}/v1/traces`,
     headers: {},
-    encode: createSpanEncoder({ "service.name": "bench" }, { name: "cairn", version: "bench" }),
+    writer: createSpanWriter({ "service.name": "bench" }, { name: "cairn", version: "bench" }),
     metrics,
     log,
     random: Math.random,
@@ -169,7 +169,7 @@ function openSpans({ observes, collector }: ServedFixture) {
   const { add: record, drop } = exporter;
   const share = 0.05;
   const sampler = createSampler(observes === "all traces" ? "parentbased_always_on" : "traceidratio", share);
-  return createRequestSpans(createTracer({ sampler, record, drop, isOwn: () => false }));
+  return createRequestSpans(createTracer({ sampler, record, drop, isOwn: () => false }), record);
 }
 
 /** Puts data into the index and the disk cache. */

@@ -6,7 +6,7 @@
 import { type Config, type SettingName, settings } from "../config/settings.ts";
 import { createRequestSpans, type RequestSpans } from "../http/request-spans.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import { createSpanEncoder } from "../lib/otlp-json.ts";
+import { createSpanWriter } from "../lib/otlp-json.ts";
 import { openSpanExporter } from "../lib/span-exporter.ts";
 import { createTracer } from "../lib/spans.ts";
 import { createSampler } from "../lib/trace-context.ts";
@@ -34,7 +34,7 @@ export function openTraces(
   const exporter = openSpanExporter({
     url: `${endpoint}/v1/traces`,
     headers: config.OTEL_EXPORTER_OTLP_HEADERS ?? {},
-    encode: createSpanEncoder(resource, { name: "cairn", version }),
+    writer: createSpanWriter(resource, { name: "cairn", version }),
     metrics,
     log,
     random: systemRandom,
@@ -44,7 +44,7 @@ export function openTraces(
   const { OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: share } = config;
   const { add: record, drop } = exporter;
   const isOwn = (origin: string) => own.has(origin);
-  return createRequestSpans(createTracer({ sampler: createSampler(sampler, share), record, drop, isOwn }));
+  return createRequestSpans(createTracer({ sampler: createSampler(sampler, share), record, drop, isOwn }), record);
 }
 
 /** Settings whose default is a public service: a machine of others, which gets no `traceparent`. */

@@ -4,9 +4,18 @@
  * Source: OpenTelemetry semantic conventions 1.43, "HTTP server span"; docs/operating.md#traces.
  * @module
  */
-import { endSpan, errorTypeOf, inSpan, type Span, type SpanAttributes, type Tracer } from "../lib/spans.ts";
-import type { CachedRequest, CompletedRequest } from "./request-metrics.ts";
-import { bytesOf, cachedPathOf, cachedTierOf, knownMethods, tierOf } from "./request-metrics.ts";
+import {
+  endSpan,
+  errorTypeOf,
+  type InstantSpan,
+  inSpan,
+  type SharedValues,
+  type Span,
+  type SpanAttributes,
+  type Tracer,
+} from "../lib/spans.ts";
+import type { CachedRequest, CompletedRequest, ContentTier } from "./request-metrics.ts";
+import { bytesOf, cachedTierOf, contentTiers, knownMethods, tierOf } from "./request-metrics.ts";
 import { bodySizeOf } from "./responses.ts";
 import { type RouteLabel, unrouted } from "./route-table.ts";
 
@@ -25,7 +34,8 @@ const otherMethod = "_OTHER";
 /** Longest path in a span. Characters. */
 const pathMax = 256;
 
-export function createRequestSpans(begin: Tracer): RequestSpans {
+/** @param record - Receives the spans of responses from the response cache. Must not throw. */
+export function createRequestSpans({ begin, placeOf }: Tracer, record: (span: InstantSpan) => void): RequestSpans {
   const sharedBy = createSharedTable();
   return {
     run: (request, work) => {
@@ -35,7 +45,7 @@ export function createRequestSpans(begin: Tracer): RequestSpans {
     responded: (span, { request, context, label, response }) => {
       if (!span.trace.isSampled) return;
       const { status } = response;
-      const shared = sharedBy(label, knownMethods.has(request.method) ? request.method : otherMethod, status);
+      const method = knownMethods.has(request.method) ? request.method : otherMethod;
       const { target, requestId, headOnly } = context;
       const attributes: SpanAttributes = {
         "url.path": target.path.slice(0, pathMax),
@@ -45,25 +55,15 @@ export function createRequestSpans(begin: Tracer): RequestSpans {
       const bytes = headOnly ? 0 : bytesOf(response);
       // A body of unknown length counts as 0.
       if (bytes > 0) attributes["http.response.body.size"] = bytes;
-      span.name = shared.name;
-      span.shared = shared.attributes;
+      span.shared = sharedBy(label, method, status, tierOf(response));
       span.attributes = attributes;
-      const from = tierOf(response);
-      if (from !== undefined) attributes["cairn.content.from"] = from;
       if (status >= 500) span.error = String(status);
     },
     respondedFromCache: ({ request, label, response }) => {
-      const span = begin(request.headers.get("traceparent"));
-      if (!span?.trace.isSampled) return;
-      const shared = sharedBy(label, "GET", response.status);
-      span.name = shared.name;
-      span.shared = shared.attributes;
-      span.attributes = {
-        "url.path": cachedPathOf(request.url).slice(0, pathMax),
-        "http.response.body.size": bodySizeOf(response),
-        "cairn.content.from": cachedTierOf(response),
-      };
-      endSpan(span, span.startMs);
+      const place = placeOf(request.headers.get("traceparent"));
+      if (place === undefined) return;
+      const shared = sharedBy(label, "GET", response.status, cachedTierOf(response));
+      record({ place, atMs: Date.now(), shared, url: request.url, size: bodySizeOf(response) });
     },
   };
 }
@@ -79,30 +79,35 @@ async function runRequest(span: Span, work: (span: Span) => Promise<Response>): 
   }
 }
 
-/** The values of a span that all requests of a route with one method and status share. */
-type Shared = Readonly<{ name: string; attributes: Readonly<SpanAttributes> }>;
-
 /** As many values as the metrics have series, but for statuses outside of the registered ones. */
 function createSharedTable() {
-  const byLabel = new Map<RouteLabel, Map<string, Map<number, Shared>>>();
-  return (label: RouteLabel, method: string, status: number): Shared => {
-    const known = byLabel.get(label)?.get(method)?.get(status);
+  const byLabel = new Map<RouteLabel, Map<string, Map<number, SharedValues>>>();
+  return (label: RouteLabel, method: string, status: number, from: ContentTier | undefined): SharedValues => {
+    const number = status * (contentTiers.length + 1) + (from === undefined ? 0 : 1 + contentTiers.indexOf(from));
+    const known = byLabel.get(label)?.get(method)?.get(number);
     if (known !== undefined) return known;
-    const shared = sharedOf(label, method, status);
+    const shared = sharedOf(label, method, status, from);
     byLabel
       .getOrInsertComputed(label, () => new Map())
       .getOrInsertComputed(method, () => new Map())
-      .set(status, shared);
+      .set(number, shared);
     return shared;
   };
 }
 
-function sharedOf({ service, route }: RouteLabel, method: string, status: number): Shared {
+/** The values of a span that all requests of a route with one method, status and place of content share. */
+function sharedOf(
+  { service, route }: RouteLabel,
+  method: string,
+  status: number,
+  from: ContentTier | undefined,
+): SharedValues {
   const attributes: SpanAttributes = {
     "http.request.method": method,
     "http.response.status_code": status,
     "cairn.service": service,
   };
-  if (route === unrouted) return { name: method, attributes };
-  return { name: `${method} ${route}`, attributes: { ...attributes, "http.route": route } };
+  if (from !== undefined) attributes["cairn.content.from"] = from;
+  if (route !== unrouted) attributes["http.route"] = route;
+  return { name: route === unrouted ? method : `${method} ${route}`, attributes, encoded: undefined };
 }

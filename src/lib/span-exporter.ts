@@ -9,13 +9,14 @@ import { isJsonObject, readJson } from "./json.ts";
 import type { Log } from "./log.ts";
 import { openBackgroundLoop } from "./loop.ts";
 import type { Metrics } from "./metrics.ts";
+import type { SpanBatch, SpanWriter } from "./otlp-json.ts";
 import { type RetryPlan, retry } from "./retry.ts";
-import type { Span } from "./spans.ts";
+import type { InstantSpan, Span } from "./spans.ts";
 import { withDeadline } from "./stop.ts";
 
 export type SpanExporter = Readonly<{
   /** Queues a span, or drops it. Never throws. */
-  add: (span: Span) => void;
+  add: (span: Span | InstantSpan) => void;
   /** Counts a span that was dropped before it began. */
   drop: () => void;
   /** Sends what is queued, for at most {@link flushMsMax}. */
@@ -26,7 +27,7 @@ type SpanExporterOptions = Readonly<{
   /** The URL of the collector's traces. */
   url: string;
   headers: Readonly<Record<string, string>>;
-  encode: (spans: readonly Span[]) => Uint8Array<ArrayBuffer>;
+  writer: SpanWriter;
   metrics: Metrics;
   log: Log;
   random: () => number;
@@ -37,10 +38,10 @@ type SpanExporterOptions = Readonly<{
   timeoutMs?: number;
 }>;
 
-/** Queued spans; about 1 KB each. */
+/** Spans that wait in memory; about 700 bytes each. */
 export const spansWaitingMax = 8_192;
 
-/** Spans of one request; encoding them takes about a millisecond. */
+/** Spans of one request, as by the default of the OpenTelemetry SDKs. */
 const spansPerBatch = 512;
 
 const everyMsDefault = 1_000;
@@ -65,7 +66,7 @@ type Sent =
 export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
   const { metrics, log, random, everyMs = everyMsDefault, timeoutMs = timeoutMsDefault } = options;
   const http = openHttp({ firstByteMs: timeoutMs, stallMs: timeoutMs, totalMs: timeoutMs });
-  const queue: Span[] = [];
+  const queue = createQueue(options.writer);
   const spans = metrics.counter({
     name: "trace_spans_total",
     help: "Ended spans by outcome: exported; or dropped because of a limit, or by the collector.",
@@ -76,25 +77,26 @@ export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
   };
   const reports = createReports(log);
 
-  const settle = (batch: readonly Span[], sent: Sent): void => {
+  const settle = (batch: SpanBatch, sent: Sent): void => {
     reports.note(sent);
-    const rejected = sent.kind === "failed" ? 0 : Math.min(sent.rejected, batch.length);
-    const failed = sent.kind === "failed" ? batch.length : 0;
+    const rejected = sent.kind === "failed" ? 0 : Math.min(sent.rejected, batch.count);
+    const failed = sent.kind === "failed" ? batch.count : 0;
     count("failed", failed);
     count("rejected", rejected);
-    count("exported", batch.length - rejected - failed);
+    count("exported", batch.count - rejected - failed);
+    // The memory of a failed batch may still be read by an attempt that timed out.
+    if (sent.kind === "accepted") options.writer.reuse(batch);
   };
   const exportBatch = async (signal: AbortSignal): Promise<void> => {
-    const batch = queue.splice(0, spansPerBatch);
-    if (batch.length === 0) return;
-    const body = options.encode(batch);
-    const attempt = () => send(http, options, body, signal);
+    const batch = queue.take();
+    if (batch === undefined) return;
+    const attempt = () => send(http, options, batch.body, signal);
     const isFinal = (sent: Sent) => sent.kind === "accepted" || !sent.isTemporary;
     try {
       settle(batch, await retry(options.attempts ?? attemptsDefault, signal, random, attempt, isFinal));
     } catch (error) {
       if (!signal.aborted) throw error;
-      queue.unshift(...batch); // the last attempt is made by `close`
+      queue.putBack(batch); // the last attempt is made by `close`
     }
   };
 
@@ -102,7 +104,7 @@ export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
     "traces",
     async (signal) => {
       await exportBatch(signal);
-      return queue.length >= spansPerBatch ? 0 : everyMs;
+      return queue.hasFullBatch() ? 0 : everyMs;
     },
     (error) => {
       log.error("defect", { error });
@@ -111,20 +113,20 @@ export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
   );
   let isClosed = false;
   const flush = async (signal: AbortSignal): Promise<void> => {
-    while (queue.length > 0 && !signal.aborted) {
-      const batch = queue.splice(0, spansPerBatch);
-      const sent = await send(http, options, options.encode(batch), signal).catch(stopped);
+    while (!signal.aborted) {
+      const batch = queue.take();
+      if (batch === undefined) break;
+      const sent = await send(http, options, batch.body, signal).catch(stopped);
       settle(batch, sent);
       if (sent.kind === "failed") break;
     }
-    count("failed", queue.splice(0).length);
+    count("failed", queue.waiting());
   };
 
   return {
     add: (span) => {
-      if (isClosed || queue.length >= spansWaitingMax) count("queue_full");
-      else queue.push(span);
-      if (queue.length === spansPerBatch) loop.wake();
+      if (isClosed || queue.waiting() >= spansWaitingMax) count("queue_full");
+      else if (queue.add(span)) loop.wake();
     },
     drop: () => count("trace_full"),
     close: async () => {
@@ -133,6 +135,36 @@ export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
       await withDeadline(new AbortController().signal, flushMsMax, flush);
       http.close();
     },
+  };
+}
+
+/** Batches in order, the last of which is still written. */
+function createQueue(writer: SpanWriter) {
+  const full: SpanBatch[] = [];
+  let waiting = 0;
+  return {
+    /** @returns Whether a batch has become full. */
+    add: (span: Span | InstantSpan): boolean => {
+      writer.add(span);
+      waiting += 1;
+      if (writer.count() < spansPerBatch) return false;
+      const batch = writer.take();
+      if (batch !== undefined) full.push(batch);
+      return true;
+    },
+    /** The oldest batch, which is smaller than a full one if there is none. */
+    take: (): SpanBatch | undefined => {
+      const batch = full.shift() ?? writer.take();
+      waiting -= batch?.count ?? 0;
+      return batch;
+    },
+    putBack: (batch: SpanBatch): void => {
+      full.unshift(batch);
+      waiting += batch.count;
+    },
+    hasFullBatch: () => full.length > 0,
+    /** Number of spans. */
+    waiting: () => waiting,
   };
 }
 

@@ -17,6 +17,37 @@ type SpanKind = (typeof spanKinds)[keyof typeof spanKinds];
 /** Values of a span by name. An integer is exported as one. */
 export type SpanAttributes = Record<string, string | number | boolean>;
 
+/** The name and attributes of many spans: one object for all spans with the same values. */
+export type SharedValues = {
+  readonly name: string;
+  /** At least one. */
+  readonly attributes: Readonly<SpanAttributes>;
+  /** Set by the exporter, which encodes the values once. */
+  encoded: Uint8Array | undefined;
+};
+
+/** The place of a request in a trace that is recorded. */
+export type TracePlace = Readonly<{
+  traceId: string;
+  /** "" for the first span of a trace. */
+  parentId: string;
+}>;
+
+/**
+ * The span of a request that was responded to at once, without a duration and without steps. It is small, because most
+ * requests are such ones.
+ */
+export type InstantSpan = Readonly<{
+  place: TracePlace;
+  /** Unix milliseconds. */
+  atMs: number;
+  shared: SharedValues;
+  /** The URL of the request, whose path becomes an attribute. */
+  url: string;
+  /** Size of the body. Bytes. */
+  size: number;
+}>;
+
 /** The part of a trace that happens in this program. */
 type Trace = {
   readonly traceId: string;
@@ -41,8 +72,8 @@ export type Span = {
   startMs: number;
   endMs: number;
   attributes: SpanAttributes;
-  /** Further attributes: one object for all spans with the same values, which is encoded once. */
-  shared: Readonly<SpanAttributes>;
+  /** Name and further attributes, in place of `name`. */
+  shared: SharedValues | undefined;
   /** The value of `error.type`; `undefined` for a success. */
   error: string | undefined;
 };
@@ -57,11 +88,15 @@ export type TracerOptions = Readonly<{
   isOwn: (origin: string) => boolean;
 }>;
 
-/**
- * Begins the span of a request, in the trace of its `traceparent` or in a new one. `undefined` for a new trace that is
- * not recorded: the sources of such a request get no `traceparent`, so that it costs nothing.
- */
-export type Tracer = (traceparent: string | null) => Span | undefined;
+export type Tracer = Readonly<{
+  /**
+   * Begins the span of a request, in the trace of its `traceparent` or in a new one. `undefined` for a new trace that
+   * is not recorded: the sources of such a request get no `traceparent`, so that it costs nothing.
+   */
+  begin: (traceparent: string | null) => Span | undefined;
+  /** The place of a request that is responded to at once; `undefined` if it is not recorded. */
+  placeOf: (traceparent: string | null) => TracePlace | undefined;
+}>;
 
 /** Child spans of one request; a response of many chunks has more fetches than a reader of its trace can use. */
 const childrenMax = 200;
@@ -73,38 +108,51 @@ const childrenMax = 200;
 const childrenMs = 60_000;
 
 export function createTracer({ sampler, ...tracer }: TracerOptions): Tracer {
-  return (traceparent) => {
-    const parent = traceparent === null ? undefined : readTraceparent(traceparent);
-    const traceId = parent === undefined ? sampler.begin() : parent.traceId;
-    if (traceId === undefined) return undefined;
-    const isSampled = parent === undefined || sampler.continues(parent);
-    // The clocks are not read for a trace that is not recorded.
-    const startMs = isSampled ? performance.now() : 0;
-    const trace: Trace = {
-      traceId,
-      isSampled,
-      epochMs: isSampled ? Date.now() - startMs : 0,
-      tracer,
-      children: 0,
-      endedMs: Number.POSITIVE_INFINITY,
-    };
-    return spanOf(trace, parent?.spanId ?? "", spanKinds.server, "request", startMs);
+  return {
+    begin: (traceparent) => {
+      const parent = traceparent === null ? undefined : readTraceparent(traceparent);
+      const traceId = parent === undefined ? sampler.begin() : parent.traceId;
+      if (traceId === undefined) return undefined;
+      const isSampled = parent === undefined || sampler.continues(parent);
+      // The clocks are not read for a trace that is not recorded.
+      const startMs = isSampled ? performance.now() : 0;
+      const epochMs = isSampled ? Date.now() - startMs : 0;
+      const trace = traceOf(traceId, isSampled, epochMs, tracer);
+      return spanOf(trace, parent?.spanId ?? "", spanKinds.server, "request", startMs, {});
+    },
+    placeOf: (traceparent) => {
+      const parent = traceparent === null ? undefined : readTraceparent(traceparent);
+      if (parent !== undefined)
+        return sampler.continues(parent) ? { traceId: parent.traceId, parentId: parent.spanId } : undefined;
+      const traceId = sampler.begin();
+      return traceId === undefined ? undefined : { traceId, parentId: "" };
+    },
   };
 }
 
-const none: Readonly<SpanAttributes> = {};
+function traceOf(traceId: string, isSampled: boolean, epochMs: number, tracer: Trace["tracer"]): Trace {
+  return { traceId, isSampled, epochMs, tracer, children: 0, endedMs: Number.POSITIVE_INFINITY };
+}
 
-function spanOf(trace: Trace, parentId: string, kind: SpanKind, name: string, startMs: number): Span {
+function spanOf(
+  trace: Trace,
+  parentId: string,
+  kind: SpanKind,
+  name: string,
+  startMs: number,
+  attributes: SpanAttributes,
+): Span {
+  const spanId = newSpanId();
   return {
     trace,
-    spanId: newSpanId(),
+    spanId,
     parentId,
     kind,
     name,
     startMs,
     endMs: startMs,
-    attributes: {},
-    shared: none,
+    attributes,
+    shared: undefined,
     error: undefined,
   };
 }
@@ -132,7 +180,7 @@ export function startSpan(name: string, kind: SpanKind = spanKinds.internal): Sp
     return undefined;
   }
   trace.children += 1;
-  return spanOf(trace, parent.spanId, kind, name, startMs);
+  return spanOf(trace, parent.spanId, kind, name, startMs, {});
 }
 
 /**

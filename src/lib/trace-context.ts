@@ -62,12 +62,26 @@ export function createSampler(name: SamplerName, share: number, random: () => nu
   const own = name.endsWith("always_off") ? 0 : name.endsWith("always_on") ? 1 : share;
   const threshold = (1 - own) * randomEnd;
   const isParentBased = name.startsWith("parentbased_");
+  const isNext = createDraw(own, random);
   return {
     continues: ({ traceId, isSampled }) => {
       return isParentBased ? isSampled : own > 0 && Number.parseInt(traceId.slice(-randomDigits), 16) >= threshold;
     },
     // The decision comes before the id, which most requests of a small share then do not need.
-    begin: () => (own > 0 && random() < own ? idAbove(threshold, random()) : undefined),
+    begin: () => (isNext() ? idAbove(threshold, random) : undefined),
+  };
+}
+
+/** Draws with a chance. The number of misses up to the next hit is drawn at once, so that a miss only counts. */
+function createDraw(chance: number, random: () => number): () => boolean {
+  if (chance <= 0) return () => false;
+  if (chance >= 1) return () => true;
+  const scale = Math.log1p(-chance);
+  let misses = -1;
+  return () => {
+    if (misses < 0) misses = Math.floor(Math.log1p(-random()) / scale);
+    misses -= 1;
+    return misses < 0;
   };
 }
 
@@ -78,9 +92,10 @@ export function createSampler(name: SamplerName, share: number, random: () => nu
 const randomDigits = 13;
 const randomEnd = 2 ** (randomDigits * 4);
 
-/** An id whose last digits are at a place between the threshold and the end. @param place - In [0, 1). */
-function idAbove(threshold: number, place: number): string {
-  const last = Math.min(Math.ceil(threshold + place * (randomEnd - threshold)), randomEnd - 1);
+/** An id whose last digits are at a random place between the threshold and the end. */
+function idAbove(threshold: number, random: () => number): string {
+  if (threshold === 0) return ids.digits(traceIdDigits);
+  const last = Math.min(Math.ceil(threshold + random() * (randomEnd - threshold)), randomEnd - 1);
   return ids.digits(traceIdDigits - randomDigits) + last.toString(16).padStart(randomDigits, "0");
 }
 
@@ -95,16 +110,27 @@ function createDigits() {
   const bytes = new Uint8Array(randomBlockBytes);
   let digits = "";
   let at = 0;
-  const take = (count: number): string => {
+  /** The index of the next digits. */
+  const take = (count: number): number => {
     if (at + count > digits.length) {
       crypto.getRandomValues(bytes);
       digits = bytes.toHex();
       at = 0;
     }
     at += count;
-    return digits.slice(at - count, at);
+    return at - count;
   };
-  return { digits: take };
+  return {
+    digits: (count: number): string => {
+      const from = take(count);
+      return digits.slice(from, from + count);
+    },
+    write: (target: Uint8Array, to: number, count: number): void => {
+      const from = take(count);
+      const text = digits;
+      for (let each = 0; each < count; each += 1) target[to + each] = text.charCodeAt(from + each);
+    },
+  };
 }
 
 const ids = createDigits();
@@ -112,4 +138,9 @@ const ids = createDigits();
 /** Generates the id of a span. */
 export function newSpanId(): string {
   return ids.digits(spanIdDigits);
+}
+
+/** Writes the digits of a new span's id. */
+export function writeSpanId(target: Uint8Array, at: number): void {
+  ids.write(target, at, spanIdDigits);
 }

@@ -7,15 +7,24 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { assert } from "../../src/lib/assert.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { createSpanEncoder } from "../../src/lib/otlp-json.ts";
+import { createSpanWriter } from "../../src/lib/otlp-json.ts";
 import { openSpanExporter, type SpanExporter, spansWaitingMax } from "../../src/lib/span-exporter.ts";
-import { createTracer, endSpan, inSpan, type Span, startSpan, traced } from "../../src/lib/spans.ts";
+import { createTracer, endSpan, type InstantSpan, inSpan, type Span, startSpan, traced } from "../../src/lib/spans.ts";
 import { createSampler } from "../../src/lib/trace-context.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
 import { openTraceCollector, readExport, type TraceCollector } from "../support/trace-collector.ts";
 import { eventually } from "../support/until.ts";
 
-const encode = createSpanEncoder({ "service.name": "test" }, { name: "cairn", version: "0" });
+const openWriter = () => createSpanWriter({ "service.name": "test" }, { name: "cairn", version: "0" });
+
+/** The spans as a collector reads them. */
+function readBack(ended: readonly (Span | InstantSpan)[], onFault: (fault: string) => void) {
+  const writer = openWriter();
+  for (const span of ended) writer.add(span);
+  const batch = writer.take();
+  expect([batch?.count, writer.take()]).toEqual([ended.length, undefined]);
+  return readExport(JSON.parse(new TextDecoder().decode(batch?.body)), onFault);
+}
 const always = createSampler("always_on", 1);
 const opened: (() => unknown)[] = [];
 afterEach(async () => {
@@ -24,7 +33,7 @@ afterEach(async () => {
 
 /** A tracer of a sampler that records everything. */
 function tracerOf(options: Parameters<typeof createTracer>[0]) {
-  const begin = createTracer(options);
+  const { begin } = createTracer(options);
   return (traceparent: string | null): Span => {
     const span = begin(traceparent);
     assert(span !== undefined, "every trace is recorded");
@@ -41,7 +50,7 @@ function openExporter(url: string, options: Options = {}) {
   const exporter: SpanExporter = openSpanExporter({
     url: `${url}/v1/traces`,
     headers: { authorization: "Bearer key" },
-    encode,
+    writer: openWriter(),
     metrics,
     log,
     random: () => 0,
@@ -91,8 +100,7 @@ describe("the JSON", () => {
       endSpan(span);
     }
     const faults: string[] = [];
-    const text = new TextDecoder().decode(encode(ended));
-    const { spans, resource } = readExport(JSON.parse(text), (fault) => faults.push(fault));
+    const { spans, resource } = readBack(ended, (fault) => faults.push(fault));
     expect(faults).toEqual([]);
     expect(resource).toEqual({ "service.name": "test" });
     expect(spans.map(({ name }) => name)).toEqual(names.map((name) => name.slice(0, 256).toWellFormed()));
@@ -108,6 +116,69 @@ describe("the JSON", () => {
     expect(spans[0]?.parentSpanId).toBeUndefined();
   });
 
+  test("of a response from memory has the path of its URL, and the trace of its caller", () => {
+    const paths = ["/", '/raw/é"\\🙂', `/${"x".repeat(300)}`, "/a/b"];
+    const shared = { name: "GET /{id}", attributes: { "http.response.status_code": 200 }, encoded: undefined };
+    const place = { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", parentId: "" };
+    const ended = paths.flatMap((path) =>
+      ["", "?key=/secret"].map((query): InstantSpan => {
+        const url = `http://127.0.0.1:3000${path}${query}`;
+        return { place, atMs: 1_764_129_172_007, shared, url, size: 1_024 };
+      }),
+    );
+    const child: InstantSpan = {
+      place: { ...place, parentId: "00f067aa0ba902b7" },
+      atMs: 1_764_129_172_007,
+      shared: { name: '"\u0000', attributes: { part: 0.5 }, encoded: undefined },
+      url: "http://127.0.0.1/child",
+      size: 0,
+    };
+    const faults: string[] = [];
+    const { spans } = readBack([...ended, child], (fault) => faults.push(fault));
+    expect(faults).toEqual([]);
+    expect(spans.slice(0, -1).map(({ attributes }) => attributes["url.path"])).toEqual(
+      paths.flatMap((path) => [path.slice(0, 256), path.slice(0, 256)]),
+    );
+    const { spanId: _, ...first } = spans[0] ?? {};
+    expect(first).toEqual({
+      traceId: place.traceId,
+      startTimeUnixNano: "1764129172007000000",
+      endTimeUnixNano: "1764129172007000000",
+      flags: 1,
+      kind: 2,
+      name: "GET /{id}",
+      attributes: { "http.response.status_code": 200, "http.response.body.size": 1_024, "url.path": "/" },
+      status: {},
+    } as object);
+    expect(spans.at(-1)).toMatchObject({
+      name: '"\u0000',
+      parentSpanId: "00f067aa0ba902b7",
+      attributes: { part: 0.5, "http.response.body.size": 0, "url.path": "/child" },
+    });
+    expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(spans.length);
+  });
+
+  test("of long spans, and in the memory of an earlier batch, is whole", () => {
+    const writer = openWriter();
+    const { begin } = createTracer({ sampler: always, record: writer.add, drop: () => undefined, isOwn: () => false });
+    for (const text of ["🙂\n".repeat(100), "short"]) {
+      for (let each = 0; each < 300; each += 1) {
+        const span = begin(null);
+        assert(span !== undefined, "every trace is recorded");
+        span.attributes = { text, each };
+        endSpan(span);
+      }
+      const batch = writer.take();
+      assert(batch !== undefined, "300 spans are a batch");
+      const faults: string[] = [];
+      const { spans } = readExport(JSON.parse(new TextDecoder().decode(batch.body)), (fault) => faults.push(fault));
+      expect(faults).toEqual([]);
+      expect(spans.map(({ attributes }) => attributes["each"])).toEqual(Array.from({ length: 300 }, (_, each) => each));
+      expect(spans[299]?.attributes["text"]).toBe(text.slice(0, 256).toWellFormed());
+      writer.reuse(batch);
+    }
+  });
+
   test("has the times of the clock", () => {
     const ended: Span[] = [];
     const before = Date.now();
@@ -119,7 +190,7 @@ describe("the JSON", () => {
     });
     endSpan(begin(null));
     const after = Date.now();
-    const { spans } = readExport(JSON.parse(new TextDecoder().decode(encode(ended))), () => undefined);
+    const { spans } = readBack(ended, () => undefined);
     const [start, end] = [spans[0]?.startTimeUnixNano, spans[0]?.endTimeUnixNano].map((nanos) => BigInt(nanos ?? 0));
     expect((start ?? 0n) / 1_000_000n).toBeGreaterThanOrEqual(BigInt(before - 1));
     expect((end ?? 0n) / 1_000_000n).toBeLessThanOrEqual(BigInt(after + 1));
