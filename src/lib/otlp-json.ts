@@ -24,8 +24,8 @@ export type SpanWriter = Readonly<{
 }>;
 
 /**
- * Spans that are encoded together, because code and tables are then in the processor's cache. Few: an object that
- * outlives a collection of garbage costs more than its encoding, 5 µs of CPU (measured with 512; bench/observability.ts).
+ * Spans that are encoded together, while the code and its tables are in the processor's cache. Few, because objects
+ * that outlive a collection of garbage cost more than their encoding (measured with 512; bench/observability.ts).
  */
 const heldMax = 16;
 
