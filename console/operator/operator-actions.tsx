@@ -68,7 +68,7 @@ export function Confirm({ change, client, onClose }: ConfirmProps) {
 type Field = Readonly<{
   name: string;
   label: string;
-  type: "text" | "count" | "time" | "checkbox" | "json";
+  type: "text" | "id" | "count" | "time" | "checkbox" | "json";
   isRequired?: boolean;
   hint?: string;
 }>;
@@ -89,7 +89,7 @@ export type FormAction = Readonly<{
   verb: string;
 }>;
 
-const id = { name: "id", label: "Id", type: "text", isRequired: true } as const;
+const id = { name: "id", label: "Id", type: "id", isRequired: true } as const;
 const notes = { name: "notes", label: "Notes", type: "text", hint: "For operators; never sent to clients" } as const;
 const bypassFilter = { name: "bypassFilter", label: "Whatever the filters say", type: "checkbox" } as const;
 const heights = (isRequired: boolean) =>
@@ -172,7 +172,7 @@ const actions: readonly FormAction[] = [
     text: "Blocks every id with these bytes.",
     method: "PUT",
     path: "block-data",
-    fields: [{ name: "hash", label: "SHA-256, base64url", type: "text", isRequired: true }, notes],
+    fields: [{ name: "hash", label: "SHA-256, base64url", type: "id", isRequired: true }, notes],
     question: (values) => `Block all content with the hash ${values["hash"]}?`,
     verb: "Block",
   },
@@ -273,6 +273,14 @@ function FieldInput({ field, inputId }: Readonly<{ field: Field; inputId: string
 
 const inputTypes = {
   text: { type: "text", spellCheck: false, autoComplete: "off" },
+  // Spaces around it are removed before it is sent.
+  id: {
+    type: "text",
+    spellCheck: false,
+    autoComplete: "off",
+    pattern: "\\s*[\\w\\-]{43}\\s*",
+    title: "43 characters of base64url: letters, digits, - and _",
+  },
   count: { type: "number", min: 0, step: 1 },
   time: { type: "datetime-local" },
 };

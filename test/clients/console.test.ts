@@ -138,7 +138,10 @@ describeWith(browserNeed, "the console", () => {
     };
     await show(page, "Actions");
     const form = page.getByRole("form", { name: "Block content by id" });
-    await form.getByLabel("Id").fill(id);
+    await form.getByLabel("Id").fill("abc");
+    await form.getByRole("button").click();
+    expect([await page.getByRole("dialog").count(), await form.locator("input:invalid").count()]).toEqual([0, 1]);
+    await form.getByLabel("Id").fill(` ${id} `);
     await form.getByLabel("Notes (optional)").fill("a test");
     await form.getByRole("button").click();
     await page.keyboard.press("Escape");
@@ -273,7 +276,7 @@ describeWith(browserNeed, "the console", () => {
     await signIn(page);
     await show(page, "Actions");
     const form = page.getByRole("form", { name: "Queue a transaction" });
-    await form.getByLabel("Id").fill("no id");
+    await form.getByLabel("Id").fill("B".repeat(43)); // of the form of an id, but of more than 32 bytes
     await form.getByRole("button").click();
     await confirm(page, "Queue");
     await eventually(
