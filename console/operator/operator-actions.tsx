@@ -279,7 +279,7 @@ const inputTypes = {
     spellCheck: false,
     autoComplete: "off",
     pattern: "\\s*[\\w\\-]{43}\\s*",
-    title: "43 characters of base64url: letters, digits, - and _",
+    title: "43 characters out of A–Z, a–z, 0–9, - and _",
   },
   count: { type: "number", min: 0, step: 1 },
   time: { type: "datetime-local" },
