@@ -6,7 +6,7 @@
  */
 import { type FormEvent, useId, useState } from "react";
 import { grouped } from "../../src/lib/quantity-text.ts";
-import { Table } from "../page-parts.tsx";
+import { Table, Values } from "../page-parts.tsx";
 import { ActionForm, type Change, type FormAction, type FormValues } from "./operator-actions.tsx";
 import { type OperatorClient, useRecord } from "./operator-client.ts";
 import { Reports } from "./solvency-panels.tsx";
@@ -19,6 +19,7 @@ type Account = Readonly<{
   controlledWinc: string;
   effectiveBalance: string;
   history: readonly Readonly<{ transferId: string; kind: string; at: number; winc: string; note: string | null }>[];
+  next: string | null;
 }>;
 
 type Payment = Readonly<{
@@ -120,8 +121,7 @@ const forms: readonly FormAction[] = [
 export function Credits({ client, onChange }: CreditProps) {
   return (
     <>
-      <AccountList client={client} />
-      <AccountLookup client={client} />
+      <AccountSection client={client} />
       <PaymentList client={client} onChange={onChange} />
       <PromoList client={client} onChange={onChange} />
       <Reports client={client} />
@@ -135,7 +135,20 @@ export function Credits({ client, onChange }: CreditProps) {
   );
 }
 
-function AccountList({ client }: Pick<CreditProps, "client">) {
+function AccountSection({ client }: Pick<CreditProps, "client">) {
+  const [address, setAddress] = useState<string>();
+  return (
+    <>
+      <AccountList client={client} onShow={setAddress} />
+      <AccountLookup onShow={setAddress} />
+      {address === undefined ? null : <AccountHistory key={address} client={client} address={address} />}
+    </>
+  );
+}
+
+type ShowAccount = Readonly<{ onShow: (address: string) => void }>;
+
+function AccountList({ client, onShow }: Pick<CreditProps, "client"> & ShowAccount) {
   const { cursor, pages } = usePages();
   const { value, error } = useRecord<Accounts>(client, `accounts?limit=${pageSize}${cursor}`);
   return (
@@ -144,11 +157,14 @@ function AccountList({ client }: Pick<CreditProps, "client">) {
       {error === undefined ? null : <p className="fault">{error.message}</p>}
       <Table
         name="Accounts"
-        columns={["Account", "Credits"]}
+        columns={["Account", "Credits", "Action"]}
         rows={(value?.accounts ?? []).map(({ address, winc }) => [
           address,
           <code key="address">{address}</code>,
           wincText(winc),
+          <button key="show" type="button" aria-label={`History of ${address}`} onClick={() => onShow(address)}>
+            History
+          </button>,
         ])}
         empty={value === undefined ? "Reading …" : "No accounts."}
       />
@@ -157,41 +173,54 @@ function AccountList({ client }: Pick<CreditProps, "client">) {
   );
 }
 
-function AccountLookup({ client }: Pick<CreditProps, "client">) {
+function AccountLookup({ onShow }: ShowAccount) {
   const label = useId();
-  const [address, setAddress] = useState<string>();
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    setAddress(String(new FormData(event.currentTarget).get("address") ?? "").trim());
+    onShow(String(new FormData(event.currentTarget).get("address") ?? "").trim());
   };
   return (
-    <>
-      <form className="row" onSubmit={submit}>
-        <label htmlFor={label}>History of an account</label>
-        <input id={label} name="address" required spellCheck={false} autoComplete="off" />
-        <button type="submit">Show</button>
-      </form>
-      {address === undefined ? null : <AccountHistory key={address} client={client} address={address} />}
-    </>
+    <form className="row" onSubmit={submit}>
+      <label htmlFor={label}>History of an account</label>
+      <input id={label} name="address" required spellCheck={false} autoComplete="off" />
+      <button type="submit">Show</button>
+    </form>
   );
 }
 
 function AccountHistory({ client, address }: Pick<CreditProps, "client"> & Readonly<{ address: string }>) {
-  const { value, error } = useRecord<Account>(client, `accounts/${encodeURIComponent(address)}?limit=${pageSize}`);
+  const { cursor, pages } = usePages();
+  const at = `accounts/${encodeURIComponent(address)}?limit=${pageSize}${cursor}`;
+  const { value, error } = useRecord<Account>(client, at);
   if (error !== undefined) return <p className="fault">{error.message}</p>;
   return (
-    <Table
-      name="History"
-      columns={["At", "Kind", "Credits", "Note"]}
-      rows={(value?.history ?? []).map(({ transferId, kind, at, winc, note }) => [
-        transferId,
-        new Date(at).toLocaleString(),
-        kind,
-        wincText(winc),
-        note ?? "–",
-      ])}
-      empty={value === undefined ? "Reading …" : "No transfers."}
-    />
+    <>
+      <p>
+        <code>{address}</code>
+      </p>
+      {value === undefined ? null : (
+        <Values
+          values={[
+            ["Credits", wincText(value.winc)],
+            ["With what it has shared", wincText(value.controlledWinc)],
+            ["With what others share", wincText(value.effectiveBalance)],
+          ]}
+        />
+      )}
+      <Table
+        name="History"
+        columns={["At", "Kind", "Credits", "Note"]}
+        rows={(value?.history ?? []).map(({ transferId, kind, at: moment, winc, note }) => [
+          transferId,
+          new Date(moment).toLocaleString(),
+          kind,
+          wincText(winc),
+          note ?? "–",
+        ])}
+        empty={value === undefined ? "Reading …" : "No transfers."}
+      />
+      {pages(value?.next ?? null)}
+    </>
   );
 }
 

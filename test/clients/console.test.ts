@@ -251,8 +251,27 @@ describeWith(browserNeed, "the console", () => {
     await page.getByRole("region", { name: "Accounts" }).getByText(address).waitFor();
     await page.getByLabel("History of an account").fill(address);
     await page.getByRole("button", { name: "Show" }).click();
-    await page.getByRole("region", { name: "History" }).getByText("-499 winc").waitFor();
+    const movements = page.getByRole("region", { name: "History" });
+    await movements.getByText("-499 winc").waitFor();
+    expect(await shownValue(page, "Credits").textContent()).toBe("1 winc");
     await page.getByText("No payments.").waitFor();
+
+    // The page after the newest 50 movements.
+    for (let number = 0; number < 49; number += 1)
+      await fetch(`${stack.content}/svc/admin/accounts/${address}/grant`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify({ winc: "1", operator: "olga", reason: "many", idempotencyKey: `many-${number}` }),
+      });
+    await show(page, "Overview");
+    await show(page, "Credits");
+    await page.getByRole("button", { name: `History of ${address}` }).click();
+    await movements.getByText("many").first().waitFor();
+    expect(await movements.getByText("500 winc", { exact: true }).count()).toBe(0);
+    await page.getByRole("button", { name: "More" }).click();
+    await movements.getByText("500 winc", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Back" }).click();
+    await movements.getByText("-499 winc").waitFor();
 
     const form = page.getByRole("form", { name: "Add a promo code" });
     await form.getByLabel("Code").fill("CONSOLE");
