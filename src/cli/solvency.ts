@@ -12,6 +12,7 @@ import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
 import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import { invalidValue, jsonText } from "../lib/printable.ts";
+import { countText } from "../lib/quantity-text.ts";
 import { readAddress } from "../payment/addresses.ts";
 import {
   proveInclusion,
@@ -80,6 +81,9 @@ async function makeRoot(config: Config, options: SolvencyOptions): Promise<numbe
   const record = rootRecord(root, item.id, item.bytes);
   if (options.publishTo !== undefined) await publish(options.publishTo, item.bytes);
   writeRecord(record, options.output);
+  const done = options.publishTo === undefined ? "signed, not published" : `published at ${options.publishTo}`;
+  const owed = `${signedWincText(root.root.winc)} to ${countText(root.accounts, "account")} at ${momentText(at)}`;
+  process.stderr.write(`root ${item.id}: ${owed}; ${done}\n`);
   return exitCodes.done;
 }
 

@@ -277,7 +277,7 @@ export const nameSettings = {
   APEX_TX_ID: setting({
     read: id,
     unit: "transaction id",
-    effect: "Content of `/` and of every path that no route has; unset is the information record.",
+    effect: "Content of `/` and of every path that no route has; unset is the front page, a record for programs.",
   }),
   APEX_REGISTRY_NAME: setting({
     read: registryName,

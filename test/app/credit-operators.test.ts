@@ -166,6 +166,8 @@ describe("cairn solvency", () => {
     const made = await cairn(...words);
     expect([made.code, made.out]).toEqual([0, ""]);
     const { id, winc, accounts, item } = JSON.parse(readFileSync(root ?? "", "utf8"));
+    expect(made.err).toContain(`root ${id}: 0 winc to 0 accounts at `);
+    expect(made.err).toEndWith(`; published at ${program.line.upload}\n`);
     const published = await fetch(`${program.line.gateway}/raw/${id}`);
     expect(await published.json()).toMatchObject({ winc, accounts });
     // The root is of some minutes ago: this program had no account then.
