@@ -9,6 +9,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { type BlockHash, readId } from "../src/arweave/id.ts";
 import { manifestContentType } from "../src/arweave/manifest.ts";
 import { chunkSize } from "../src/arweave/merkle.ts";
+import { createChunkCheck, createPieceHash } from "../src/content/content-threads.ts";
 import { createHealth } from "../src/gateway/health.ts";
 import { createBodyMemory } from "../src/http/body-memory.ts";
 import { createGateway } from "../src/http/gateway/gateway.ts";
@@ -43,7 +44,11 @@ const log = createLog({
   write: (line) => process.stderr.write(line),
 });
 const nodeUrls = fixture.node === undefined ? [] : [fixture.node.url];
-const harness = openHarness({ nodeUrls, folder: fixture.cache, bytesMax: 2 ** 34 });
+const never = Number.POSITIVE_INFINITY;
+const contentThread = { entry: "content", threads: 1, queueMax: 64, timeoutMs: 60_000, idleMs: never } as const;
+const threads = [openPool(contentThread), openPool(contentThread)]; // as in the program
+const checks = { chunk: createChunkCheck(threads), hashPiece: createPieceHash(threads) };
+const harness = openHarness({ nodeUrls, folder: fixture.cache, bytesMax: 2 ** 34, checks });
 for (const name of fixture.ids) {
   const id = readId(name);
   assert(id !== undefined, "bodies are named by ids");
@@ -97,6 +102,7 @@ const gateway = createGateway({
   },
   nodes: harness.nodes,
   chunkNodes: harness.nodes,
+  checkChunk: checks.chunk,
   names: { resolve: async () => ({ kind: "absent" }) },
   peers: { gateways: () => [], nodes: () => [] },
   checkRelayed: async () => undefined,

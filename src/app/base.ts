@@ -11,7 +11,7 @@ import { createReach, createUrlGuard } from "../chain/reach.ts";
 import { openRootFiles } from "../chain/root-files.ts";
 import { openRootQueries } from "../chain/root-queries.ts";
 import type { Config } from "../config/settings.ts";
-import { checksIn, type GatewayContentStore, openContent } from "../content/content.ts";
+import { type ContentChecks, checksIn, type GatewayContentStore, openContent } from "../content/content.ts";
 import type { FindUploaded } from "../content/uploaded.ts";
 import { createLookupMetrics } from "../gateway/gateway-metrics.ts";
 import type { HealthCheck } from "../gateway/health.ts";
@@ -33,7 +33,7 @@ import type { Pool, Workers } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { readFilters, type SetFilters } from "./list-settings.ts";
 import { systemRandom } from "./random.ts";
-import { openThreads, type Threads } from "./threads.ts";
+import { openContentThreads, openThreads, type Threads } from "./threads.ts";
 
 /** The parameters of every part of the program. */
 export type AppContext = Readonly<{
@@ -75,6 +75,8 @@ export type Base = Readonly<{
   index: IndexWriterCalls;
   /** Adds a listener that is called when the index may have changed. */
   onIndexWritten: (listener: () => void) => void;
+  /** Run in threads. */
+  checks: ContentChecks;
   sources: Sources;
 }>;
 
@@ -94,9 +96,10 @@ export function openBase(parts: BaseParts): Base {
   const common = { clock: systemClock, random: systemRandom, log };
   const merges = openPartMerges({ path: folder.index, index, merges: threads.merges, ...common });
   closers.add("merges of the index", merges.close);
-  const sources = openSources(parts, { nodeUrls, reader, verify: threads.verify, findUploaded, metrics });
+  const checks = checksIn(threads.verify, openContentThreads(closers));
+  const sources = openSources(parts, { nodeUrls, reader, checks, findUploaded, metrics });
   const onIndexWritten = (listener: () => void) => void written.on("written", listener);
-  return { filters, metrics, threads, reader, index, onIndexWritten, sources };
+  return { filters, metrics, threads, reader, index, onIndexWritten, checks, sources };
 }
 
 /** Loading the addon of secp256k1 would delay the first response by 5 ms. Milliseconds. */
@@ -135,12 +138,12 @@ export type Sources = Readonly<{
 type SourceParts = Readonly<{
   nodeUrls: readonly string[];
   reader: IndexReader;
-  verify: Pool<Workers["verify"]>;
+  checks: ContentChecks;
   findUploaded: FindUploaded;
   metrics: Metrics;
 }>;
 
-function openSources(app: AppContext, { nodeUrls, reader, verify, findUploaded, metrics }: SourceParts): Sources {
+function openSources(app: AppContext, { nodeUrls, reader, checks, findUploaded, metrics }: SourceParts): Sources {
   const { config, folder, log, closers } = app;
   const common = { clock: systemClock, random: systemRandom, log };
   const nodes = createNodes(
@@ -193,7 +196,7 @@ function openSources(app: AppContext, { nodeUrls, reader, verify, findUploaded, 
     rootFiles,
     rootQueries,
     foundItems,
-    checks: checksIn(verify),
+    checks,
     findUploaded,
     onLookup: createLookupMetrics(metrics),
   });

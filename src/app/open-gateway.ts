@@ -9,7 +9,6 @@ import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
 import type { Wallet } from "../arweave/wallet.ts";
 import type { Config } from "../config/settings.ts";
-import { checksIn } from "../content/content.ts";
 import { type EventHub, openEventHub } from "../gateway/events/event-hub.ts";
 import { addGatewayMetrics, createForkMetrics } from "../gateway/gateway-metrics.ts";
 import { createConcerns, createHealth, type Health, type HealthCheck } from "../gateway/health.ts";
@@ -292,14 +291,14 @@ function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gate
   const { config, log } = parts;
   const { filters, threads, reader, sources, metrics } = base;
   const { health, live, named, services, administration, onPosted } = needs;
-  const check = checksIn(threads.verify).transaction;
-  const keepData = createDataKeeper({ check, content: sources.content, log });
+  const keepData = createDataKeeper({ check: base.checks.transaction, content: sources.content, log });
   return createGateway({
     reader,
     content: sources.content,
     blockList: sources.blockList,
     nodes: sources.nodes,
     chunkNodes: sources.chunkNodes,
+    checkChunk: base.checks.chunk,
     names: named.names,
     peers: sources.peers,
     checkRelayed: (job, signal) => threads.verify.run("checkRelayed", job, { signal }),

@@ -43,6 +43,10 @@ const writeTimeoutMs = 10 * 60_000;
 /** The last step of a merge writes a filter of some megabytes. */
 const mergeTimeoutMs = 5 * 60_000;
 const verifyTimeoutMs = 2 * 60_000;
+/** One works while the results of the other are on their way; each checks more than 1 GB/s. */
+const contentThreads = 2;
+/** A job takes 1 ms; a fetch waits for a minute at most, and must report a thread that hangs. */
+const contentTimeoutMs = 20_000;
 const unbundleTimeoutMs = 60 * 60_000;
 /** A partition of an export; 1,000 heights of main net are about a million rows, 20 s each. */
 const partitionTimeoutMs = 6 * 60 * 60_000;
@@ -128,6 +132,16 @@ export function createPartitionWriter(
     stableHeight: () => pool.run("stableHeight", { indexPath }, { signal }),
     write: (request) => pool.run("exportPartition", { indexPath, request }, { signal }),
   };
+}
+
+/** Opens the pools, of one thread each, that check chunks. They never end while idle: a read would wait for them. */
+export function openContentThreads(closers: Closers): readonly Pool<Workers["content"]>[] {
+  const options = { entry: "content", threads: 1, timeoutMs: contentTimeoutMs, queueMax: jobsWaitingMax } as const;
+  const pools = Array.from({ length: contentThreads }, () =>
+    openPool({ ...options, idleMs: Number.POSITIVE_INFINITY }),
+  );
+  for (const pool of pools) closers.add("threads of content", pool.close);
+  return pools;
 }
 
 /** Opens the pools, of one thread each, that build indexes of manifests in parallel. */

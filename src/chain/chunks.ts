@@ -4,7 +4,7 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
-import { admitChunk, type ServedChunk } from "../arweave/chunk.ts";
+import type { ChunkVerdict, PostedChunk } from "../arweave/chunk.ts";
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
@@ -12,7 +12,7 @@ import { entryLimit } from "../lib/entry-limit.ts";
 import { failureOf, fault } from "../lib/http-client.ts";
 import { retry } from "../lib/retry.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import type { NodeResponse } from "./node.ts";
+import type { Node, NodeResponse } from "./node.ts";
 import type { Nodes } from "./nodes.ts";
 
 /** Data whose chunks are requested. */
@@ -35,6 +35,18 @@ export type Chunks = Readonly<{
   fetch: (data: ChunkedData, at: number, signal: AbortSignal) => Promise<ProvenChunk>;
 }>;
 
+/** The bytes of a proven chunk with their place, or the reason for its rejection. */
+export type CheckedChunk =
+  | (Extract<ChunkVerdict, { kind: "proven" }> & Readonly<{ bytes: Uint8Array }>)
+  | Extract<ChunkVerdict, { kind: "rejected" }>;
+
+/**
+ * Checks a chunk of a node by `admitChunk`. The bytes of the chunk may have moved to another buffer: only those of the
+ * result may be used.
+ * @throws Failure `busy`, `worker_failed`; the signal's reason.
+ */
+export type CheckChunk = (claim: PostedChunk, signal: AbortSignal) => Promise<CheckedChunk>;
+
 /** Places of transactions that the index lacks are requested once. */
 const placesMax = 10_000;
 
@@ -45,8 +57,9 @@ const retryPlan = { attempts: 3, firstMs: 100, longestMs: 400 };
  * Makes the chunks of nodes. Gateways that serve `/chunk` are nodes here.
  *
  * @param placeNodes - Asked for places of data. They cannot be proven; with a wrong one, honest nodes look dishonest.
+ * @param checkChunk - Runs in threads: it hashes each byte.
  */
-export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
+export function createChunks(nodes: Nodes, placeNodes: Nodes, checkChunk: CheckChunk): Chunks {
   const places = new LRUCache<Id, bigint>(entryLimit(placesMax));
   const placeFlights = createSingleFlight<bigint>();
 
@@ -73,32 +86,34 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
       const dataRoot = decodeBase64url(data.dataRoot);
       assert(dataRoot?.length === 32, "a data root has 32 bytes");
       const offset = (await weaveStart(data, signal)) + BigInt(at) + 1n; // the wire counts from 1
-      let proven: ProvenChunk | undefined;
-      const prove = (response: ServedChunk): string | undefined => {
-        const { chunk, dataPath } = response;
-        const verdict = admitChunk({ dataRoot, dataSize: data.size, offset: at, dataPath, chunk });
-        if (verdict.kind === "rejected") return `chunk at ${offset}: ${verdict.reason}`;
-        proven = { start: verdict.start, end: verdict.end, bytes: chunk, dataPath };
-        return undefined;
+      const provenFrom = async (node: Node, own: AbortSignal): Promise<NodeResponse<ProvenChunk>> => {
+        const response = await node.chunk(offset, own);
+        if (response.kind !== "ok") return response;
+        const { chunk } = response.value;
+        const dataPath = response.value.dataPath.slice(); // its buffer is the chunk's
+        const checked = await checkChunk({ dataRoot, dataSize: data.size, offset: at, dataPath, chunk }, own);
+        if (checked.kind === "rejected") return fault("wrong", `chunk at ${offset}: ${checked.reason}`);
+        const { start, end, bytes } = checked;
+        return { kind: "ok", value: { start, end, bytes, dataPath } };
       };
       const response = await retry(
         retryPlan,
         signal,
         () => 1, // fetches are bounded, so retries need no jitter
-        () => nodes.ask((node, own) => node.chunk(offset, own), signal, prove),
+        () => nodes.ask(provenFrom, signal),
         isLasting,
       );
-      if (response.kind !== "ok" || proven === undefined) {
+      if (response.kind !== "ok") {
         places.delete(data.id);
         throw failureFor(response, { id: data.id, offset });
       }
-      return proven;
+      return response.value;
     },
   };
 }
 
 /** Whether asking again at once would be in vain: what broke on the way may go through, the rest is what it is. */
-function isLasting(response: NodeResponse<ServedChunk>): boolean {
+function isLasting(response: NodeResponse<ProvenChunk>): boolean {
   return response.kind !== "fault" || !["connect", "cut", "status"].includes(response.reason);
 }
 

@@ -10,7 +10,7 @@
 import { LRUCache } from "lru-cache";
 import type { CheckTransactionsJob } from "../../workers/verify.ts";
 import type { Id } from "../arweave/id.ts";
-import { createChunks } from "../chain/chunks.ts";
+import { type CheckChunk, createChunks } from "../chain/chunks.ts";
 import type { Gateways } from "../chain/gateways.ts";
 import type { Hint, HintSources } from "../chain/hint.ts";
 import type { Nodes } from "../chain/nodes.ts";
@@ -26,11 +26,13 @@ import type { RootSpec } from "../store/root-spec.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import { type ContentBlockList, createBlockGuard } from "./block-guard.ts";
 import { type Bodies, type CheckTransaction, createBodies } from "./bodies.ts";
+import { createChunkCheck, createPieceHash, type HashPiece } from "./content-threads.ts";
 import { createElsewhere, type Elsewhere, type LookupStats } from "./elsewhere.ts";
 import { createFill, type Fill } from "./fill.ts";
 import { type CheckItem, createItemFinder } from "./find-item.ts";
 import type { OpenContent } from "./open-content.ts";
 import { openFound, openLocated } from "./open-place.ts";
+import { createRootDigests } from "./root-digests.ts";
 import { type CheckBlockNames, createRootTransactions } from "./root-transactions.ts";
 import { createUploadedContent, type FindUploaded } from "./uploaded.ts";
 import type { CheckItemMessage } from "./whole.ts";
@@ -110,16 +112,17 @@ const digestsMax = 10_000;
 /** Opens the content. The caller closes the parts that it passes. */
 export function openContent(parts: ContentParts): GatewayContentStore {
   const { reader, extents, nodes, gateways } = parts;
-  const chunks = createChunks(parts.chunkNodes, nodes);
+  const chunks = createChunks(parts.chunkNodes, nodes, parts.checks.chunk);
   const bodies = createBodies(nodes, gateways, parts.checks.transaction);
   const life = new AbortController();
   const fill = createFill({ extents, chunks, bodies, life: life.signal, fetchMsMax: parts.fetchMsMax });
+  const rootDigests = createRootDigests(extents, parts.checks.hashPiece, life.signal);
   const elsewhere = openElsewhere(parts, bodies, fill);
   const guard = createBlockGuard(reader, parts.blockList);
   const uploaded = createUploadedContent(parts.findUploaded ?? (async () => undefined), guard);
   const digests = new LRUCache<Id, Uint8Array>({ ...entryLimit(digestsMax), ttl: digestStoredMs });
   const checkItemMessage = parts.checks.itemMessage;
-  const openParts = { extents, fill, guard, gateways, digests, elsewhere, checkItemMessage };
+  const openParts = { extents, fill, guard, gateways, digests, rootDigests, elsewhere, checkItemMessage };
 
   /** Opens what the index has; undefined also when an item is not at the place that another gateway's index states. */
   async function openHere(id: Id, signal: AbortSignal): Promise<OpenContent | undefined> {
@@ -160,7 +163,10 @@ export function openContent(parts: ContentParts): GatewayContentStore {
     forget: elsewhere.forget,
     forgetAll: elsewhere.forgetAll,
     stats: fill.stats,
-    close: async () => life.abort(new DOMException("content was closed", "AbortError")),
+    async close() {
+      life.abort(new DOMException("content was closed", "AbortError"));
+      await rootDigests.ended();
+    },
   };
 }
 
@@ -235,10 +241,12 @@ export type ContentChecks = Readonly<{
   blockNames: CheckBlockNames;
   item: CheckItem;
   itemMessage: CheckItemMessage;
+  chunk: CheckChunk;
+  hashPiece: HashPiece;
 }>;
 
-/** Runs the checks in the threads of `workers/verify.ts`. */
-export function checksIn(verify: Pool<Workers["verify"]>): ContentChecks {
+/** Runs the checks in the threads of `workers/verify.ts` and `workers/content.ts`. */
+export function checksIn(verify: Pool<Workers["verify"]>, threads: readonly Pool<Workers["content"]>[]): ContentChecks {
   return {
     transaction: async (id, text, signal) => {
       const job: CheckTransactionsJob = { transactions: [{ id, text }] };
@@ -249,5 +257,7 @@ export function checksIn(verify: Pool<Workers["verify"]>): ContentChecks {
     blockNames: (job, signal) => verify.run("checkBlockNames", job, { signal }),
     item: (job, signal) => verify.run("checkItem", job, { signal }),
     itemMessage: (job, signal) => verify.run("checkItemMessage", job, { signal }),
+    chunk: createChunkCheck(threads),
+    hashPiece: createPieceHash(threads),
   };
 }

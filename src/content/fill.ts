@@ -73,7 +73,7 @@ const fetchMsDefault = 60_000;
 /** Memory for pieces that were fetched ahead of their readers. */
 const recentBytesMax = 16 * 2 ** 20;
 
-/** Readers that may give on views: each holds a piece of 256 KiB at most. A copy costs as much as verifying it. */
+/** Readers that may give on views: each holds at most the chunk that is sent and the next one. */
 const viewersMax = 64;
 
 /** A last chunk under this takes half of its predecessor where a client library cut the data. */

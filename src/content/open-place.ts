@@ -16,6 +16,7 @@ import type { Found } from "./elsewhere.ts";
 import type { Fill } from "./fill.ts";
 import type { FoundItem } from "./find-item.ts";
 import type { HotContent, OpenContent } from "./open-content.ts";
+import { hashedLaterMin, type RootDigests } from "./root-digests.ts";
 import { type ReadParts, readSpan, readWhole } from "./root-reads.ts";
 import { type BeginWhole, beginItem, beginRoot, createLearning, type ItemWholeParts } from "./whole.ts";
 
@@ -23,6 +24,7 @@ import { type BeginWhole, beginItem, beginRoot, createLearning, type ItemWholePa
 export type OpenParts = ReadParts &
   Readonly<{
     guard: BlockGuard;
+    rootDigests: Pick<RootDigests, "learn">;
     gateways: Gateways;
     /** SHA-256 of what gateways gave. */
     digests: Pick<Map<Id, Uint8Array>, "get"> & Readonly<{ set: (id: Id, digest: Uint8Array) => unknown }>;
@@ -45,6 +47,7 @@ type Slice = Omit<
     place: Place | undefined; // where the index has it, or its root
     parents: readonly Id[]; // nested bundles around it, where the index does not know them
     beginWhole: BeginWhole | undefined; // what to learn when all of it goes by
+    learnsLater: boolean; // whether its hash is learnt from this disk instead, after all of it went by
   }>;
 
 /** Opens content of the index; undefined when the index does not know which data contains the bytes. */
@@ -68,6 +71,7 @@ export function openLocated(parts: OpenParts, located: Located): OpenContent | u
     place: located.place,
     parents: [],
     beginWhole: isWhole ? beginRoot(parts.extents, root) : undefined,
+    learnsLater: isWhole && rootSize > hashedLaterMin,
     dataOffset,
     size,
     contentType: located.contentType,
@@ -103,6 +107,7 @@ export function openFound(parts: OpenParts, id: Id, found: Found): OpenContent {
     place: undefined,
     parents: [],
     beginWhole: beginRoot(parts.extents, root),
+    learnsLater: root.size > hashedLaterMin,
     dataOffset: 0,
     size: root.size,
     contentType,
@@ -122,7 +127,8 @@ function openItem(parts: OpenParts, id: Id, item: FoundItem): OpenContent {
     root: root.spec,
     place: root.place,
     parents: item.parents,
-    beginWhole: beginItem(parts, id, item),
+    beginWhole: beginItem(parts, id, item), // says whether it is the item
+    learnsLater: false,
     dataOffset: itemOffset + headerSize,
     size: itemSize - headerSize,
     contentType: item.contentType,
@@ -138,7 +144,7 @@ function openItem(parts: OpenParts, id: Id, item: FoundItem): OpenContent {
 function openSlice(given: OpenParts, slice: Slice): OpenContent {
   const { parts, fetched } = withFetchNote(given);
   const { extents, guard } = parts;
-  const { root, place, parents, beginWhole, dataOffset, size, ...description } = slice;
+  const { root, place, parents, beginWhole, learnsLater, dataOffset, size, ...description } = slice;
   const isWholeRoot = size === root.size;
   const rootSpan = ({ start, end }: ByteSpan): ByteSpan => {
     assert(start >= 0 && start <= end && end <= size, "a span is within its content");
@@ -151,16 +157,6 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
     all,
   );
 
-  /** The hash of the root's data around an item, if it is known or all of that data is here. */
-  async function rootDigest(signal: AbortSignal): Promise<Uint8Array | undefined> {
-    const known = extents.digest(root);
-    const whole = { start: 0, end: root.size };
-    if (known !== undefined || !guard.mustHash(root.size) || !extents.present(root, whole)) return known;
-    const digest = await digestOf(readSpan(parts, root, whole, signal));
-    extents.setDigest(root, digest);
-    return digest;
-  }
-
   /** Rejects with Failure `blocked` unless the span may leave. */
   async function mayLeave(span: ByteSpan, signal: AbortSignal): Promise<void> {
     if (!guard.isActive()) return;
@@ -169,13 +165,14 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
     await guard.checkSpan(root.id, place, rootSpan(span));
     if (learning.digest() === undefined && guard.mustHash(size))
       guard.checkId(slice.id, root.id, await learning.readAll(signal));
-    if (!isWholeRoot) guard.checkId(slice.id, root.id, await rootDigest(signal));
+    if (!isWholeRoot) guard.checkId(slice.id, root.id, await rootDigest(parts, root, signal));
   }
 
   async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     await mayLeave(span, signal);
     let left = span.end - span.start;
-    const hash = left === size ? await learning.begin(signal) : undefined;
+    const isAll = left === size;
+    const hash = isAll && !learnsLater ? await learning.begin(signal) : undefined;
     for await (const piece of readSpan(parts, root, rootSpan(span), signal)) {
       hash?.update(piece);
       left -= piece.length;
@@ -183,6 +180,7 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
       if (left === 0) await hash?.finish();
       yield piece;
     }
+    if (isAll && learnsLater && learning.digest() === undefined) parts.rootDigests.learn(root);
   }
 
   return {
@@ -213,6 +211,17 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
       return path === undefined ? undefined : { path, start: within.start };
     },
   };
+}
+
+/** The hash of the root's data around an item, if it is known or all of that data is here. */
+async function rootDigest(parts: OpenParts, root: RootSpec, signal: AbortSignal): Promise<Uint8Array | undefined> {
+  const { extents, guard } = parts;
+  const known = extents.digest(root);
+  const whole = { start: 0, end: root.size };
+  if (known !== undefined || !guard.mustHash(root.size) || !extents.present(root, whole)) return known;
+  const digest = await digestOf(readSpan(parts, root, whole, signal));
+  extents.setDigest(root, digest);
+  return digest;
 }
 
 /** What can be sent at once: what the block list allows by a decision about all of the content. */

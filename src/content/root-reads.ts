@@ -21,7 +21,7 @@ export const chunksAhead = 7;
 export type ReadParts = Readonly<{ extents: Extents; fill: Fill }>;
 
 /**
- * Gives the bytes of a span in pieces of at most 64 KiB, in order.
+ * Gives the bytes of a span in order, in pieces of at most 64 KiB or of a fetched chunk.
  *
  * @throws Failure `source_failed`, `source_timeout`, `busy` in the place of the piece that could not be had; it never
  * ends early. The signal's reason.
@@ -36,7 +36,8 @@ export async function* readSpan(
   const own = linkedController(signal);
   const fetchAhead = createFetchAhead(parts, root, span, own.controller.signal);
   const endViews = fill.beginViews();
-  const cut = (filled: FilledPiece | undefined, part: ByteSpan) => cutPart(filled, part, endViews !== undefined);
+  const cut = (filled: FilledPiece | undefined, part: ByteSpan) =>
+    cutPiece(filled, part, span.end, endViews !== undefined);
   let unkept: FilledPiece | undefined; // bytes that could not be stored, and are here only
   try {
     for (let at = span.start; at < span.end; ) {
@@ -96,14 +97,15 @@ export async function readWhole(
 }
 
 /**
- * A part, as far as the piece has it: a view of a chunk where views are allowed, otherwise a copy, since a view keeps
- * all of the piece in memory while a slow reader reads.
+ * What a piece has from the beginning of a part: the rest of the piece as a view where views are allowed; otherwise a
+ * copy of the part, since a view keeps all of the piece in memory while a slow reader reads.
  */
-function cutPart(filled: FilledPiece | undefined, part: ByteSpan, allowsViews: boolean): Uint8Array | undefined {
+function cutPiece(filled: FilledPiece | undefined, part: ByteSpan, spanEnd: number, allowsViews: boolean) {
   if (filled === undefined || part.start < filled.start) return undefined;
-  const view = filled.bytes.subarray(part.start - filled.start, part.end - filled.start);
+  const isView = allowsViews && filled.bytes.length <= chunkSize;
+  const view = filled.bytes.subarray(part.start - filled.start, (isView ? spanEnd : part.end) - filled.start);
   if (view.length === 0) return undefined;
-  return allowsViews && filled.bytes.length <= chunkSize ? view : view.slice();
+  return isView ? view : view.slice();
 }
 
 /** Creates a function that starts fetching the chunks of a span after the one of a position, each once. */

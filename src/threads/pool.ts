@@ -21,6 +21,7 @@ import { untilStopped } from "../lib/stop.ts";
 export type Workers = Readonly<{
   bodies: typeof import("../../workers/bodies.ts");
   bundles: typeof import("../../workers/bundles.ts");
+  content: typeof import("../../workers/content.ts");
   export: typeof import("../../workers/export.ts");
   graphql: typeof import("../../workers/graphql.ts");
   index: typeof import("../../workers/index.ts");
@@ -42,6 +43,7 @@ export type WorkerEntry = keyof Workers;
 export const workerEntries = [
   "bodies",
   "bundles",
+  "content",
   "export",
   "graphql",
   "index",

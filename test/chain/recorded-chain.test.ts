@@ -8,6 +8,7 @@ import { readTransaction, treeRootOf } from "../../src/arweave/transaction.ts";
 import { createChunks } from "../../src/chain/chunks.ts";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
+import { checkChunkAtOnce } from "../../src/content/content-threads.ts";
 import { Failure } from "../../src/failures.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -136,7 +137,7 @@ describe("the recorded chain", () => {
     async () => {
       const chain = await chainAt(893_174);
       const nodes = nodesOf(chain);
-      const chunks = createChunks(nodes, nodes);
+      const chunks = createChunks(nodes, nodes, checkChunkAtOnce);
       const rows = [
         ["wRq6f05oRupfTW_M5dcYBtwK5P8rSNYu20vC6D_o-M4", 256_000, 51_530_681_327_862n, 256_000],
         ["QsB3Rr6C66f1QYRfXV_DXllCOTx2J_Eo2RLOr_egtx8", 11_879_200, 351_531_360_100_598n - 262_143n, 262_144],

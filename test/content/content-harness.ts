@@ -14,7 +14,8 @@ import { createNodes, type Nodes } from "../../src/chain/nodes.ts";
 import { openRootFiles } from "../../src/chain/root-files.ts";
 import { openRootQueries } from "../../src/chain/root-queries.ts";
 import { gatewayList } from "../../src/config/setting-readers.ts";
-import { type GatewayContentStore, openContent } from "../../src/content/content.ts";
+import { type ContentChecks, type GatewayContentStore, openContent } from "../../src/content/content.ts";
+import { checkChunkAtOnce } from "../../src/content/content-threads.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import type { HttpTimeouts } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
@@ -22,6 +23,7 @@ import { type Extents, openExtents } from "../../src/store/extents/extents.ts";
 import { openFoundItems } from "../../src/store/found-items.ts";
 import type { ItemSpan, Located, PageBlock } from "../../src/store/index/index-types.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
+import { hashPiece } from "../../workers/content.ts";
 import { checkBlockNames, checkItem, checkItemMessage, checkTransactions } from "../../workers/verify.ts";
 import { type DataNode, type MadeData, openDataNode } from "../chain/data-node.ts";
 import type { Fault } from "../chain/fault-server.ts";
@@ -58,6 +60,8 @@ export type HarnessOptions = Readonly<{
   foundItemsMax?: number;
   findMsMax?: number;
   fetchMsMax?: number;
+  /** The checks that run in threads; by default on the calling thread. */
+  checks?: Partial<ContentChecks>;
   /** Blocks that were followed. */
   blockAt?: (at: number | BlockHash) => PageBlock | undefined;
 }>;
@@ -143,6 +147,9 @@ export function openHarness(options: HarnessOptions): Harness {
       blockNames: async (job) => checkBlockNames(job),
       item: async (job) => checkItem(job),
       itemMessage: async (job) => checkItemMessage(job),
+      chunk: checkChunkAtOnce,
+      hashPiece: async (job) => hashPiece(job),
+      ...options.checks,
     },
   });
   const closeParts = async () => {

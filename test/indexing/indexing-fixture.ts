@@ -40,6 +40,7 @@ export async function openWhole(options: WholeOptions) {
   const parts = { clock: systemClock, random, log: silentLog };
   const pool = { threads: 1, queueMax: 1_000, timeoutMs: 60_000, idleMs: 60_000 };
   const verify = openPool({ entry: "verify", ...pool });
+  const contentThread = openPool({ entry: "content", ...pool });
   const unbundle = openPool({ entry: "unbundle", ...pool });
   const indexThread = openPool({ entry: "index", ...pool, idleMs: Number.POSITIVE_INFINITY });
   const path = join(options.folder, "index.sqlite");
@@ -77,7 +78,7 @@ export async function openWhole(options: WholeOptions) {
       openContent: (id, signal) => content.openIndexFile(id, signal),
     }),
     rootQueries: openRootQueries([], parts),
-    checks: checksIn(verify),
+    checks: checksIn(verify, [contentThread]),
   });
   const indexing = openIndexing({
     start: 0,
@@ -108,7 +109,7 @@ export async function openWhole(options: WholeOptions) {
       nodes.close();
       reader.close();
       await indexThread.run("close", { path });
-      await Promise.all([verify.close(), unbundle.close(), indexThread.close()]);
+      await Promise.all([verify.close(), contentThread.close(), unbundle.close(), indexThread.close()]);
       await extents.close();
     },
   };

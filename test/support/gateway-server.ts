@@ -4,6 +4,7 @@
  */
 import net from "node:net";
 import { createNodes, type Nodes } from "../../src/chain/nodes.ts";
+import { checkChunkAtOnce } from "../../src/content/content-threads.ts";
 import { createHealth, type Health } from "../../src/gateway/health.ts";
 import { relayedFault } from "../../src/gateway/relayed-check.ts";
 import { type BodyMemory, createBodyMemory } from "../../src/http/body-memory.ts";
@@ -71,6 +72,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     },
     nodes,
     chunkNodes: nodes,
+    checkChunk: checkChunkAtOnce,
     names: options.names ?? { resolve: async () => ({ kind: "absent" }) },
     peers: {
       gateways: () => [{ url: "https://gateway.example", dataWeight: 50, chunkWeight: 50 }],

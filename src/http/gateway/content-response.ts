@@ -317,8 +317,13 @@ async function* framedPieces(
   yield frame.tail;
 }
 
-/** Time in which a client must read a piece of up to 64 KiB: a slower client holds memory that others need. */
-const pieceTakenWithinMs = 60_000;
+/** Time in which a client must read 64 KiB of a piece: a slower client holds memory that others need. */
+const takenWithinMs = 60_000;
+
+/** Time in which a client must read a piece. */
+function takenWithin({ length }: Uint8Array): number {
+  return takenWithinMs * Math.max(1, length / 2 ** 16);
+}
 
 /**
  * A stream that reads a piece when its client can receive one. The stream ends with an error, which cuts the
@@ -341,7 +346,7 @@ async function streamOf(pieces: AsyncIterable<Uint8Array>): Promise<ContentBody>
         timer = setTimeout(() => {
           controller.error(new Failure("busy", { reason: "the client reads too slowly" }));
           void iterator.return?.();
-        }, pieceTakenWithinMs);
+        }, takenWithin(value));
         timer.unref();
       },
       async cancel() {

@@ -6,7 +6,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import type { Id } from "../../arweave/id.ts";
-import { createChunks as createProvenChunks } from "../../chain/chunks.ts";
+import { type CheckChunk, createChunks as createProvenChunks } from "../../chain/chunks.ts";
 import type { Nodes } from "../../chain/nodes.ts";
 import type { GatewayContentStore } from "../../content/content.ts";
 import { createBlocks } from "../../gateway/blocks.ts";
@@ -87,6 +87,7 @@ export type GatewayOptions = Readonly<{
   nodes: Nodes;
   /** Asked for chunks; gateways that serve `/chunk` may be among them. */
   chunkNodes: Nodes;
+  checkChunk: CheckChunk;
   names: Names;
   /** For the peer record. */
   peers: PeerList;
@@ -158,8 +159,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const network = createNetwork(nodes, reader, clock);
   const relayedData = createRelayGuard(options.blockList);
   const proofs = createChunkProofs(reader, content);
-  const provenChunks = createProvenChunks(options.chunkNodes, nodes);
-  const ownChunks = createProvenChunks(nodes, nodes);
+  const provenChunks = createProvenChunks(options.chunkNodes, nodes, options.checkChunk);
+  const ownChunks = createProvenChunks(nodes, nodes, options.checkChunk);
   const sources = { provenChunks, ownChunks, relay };
   const chunkParts = { reader, content, ...sources, proofs, relayedData, keep: options.listeners.onChunk };
   const infoText = writeJson(gatewayInfo(options.info));

@@ -19,8 +19,8 @@ export const extentCallBytesMax = 2 ** 20;
 /** Memory for steps that small ranges were read from, and of each beside its bytes. */
 const hotBytesMax = 32 * 2 ** 20;
 const hotEntryBytes = 256;
-/** Limit of a span whose steps are put there. */
-const hotSpanMax = 16 * 2 ** 10;
+/** Limit of a span whose steps are put there: the bytes of a larger span are its reader's alone. */
+export const hotSpanMax = 16 * 2 ** 10;
 
 /** Reads bytes and verifies their checksums. */
 type VerifiedReads = Readonly<{

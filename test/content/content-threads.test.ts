@@ -1,0 +1,147 @@
+/**
+ * Chunks that are checked in threads, and hashes of complete data that a thread makes afterwards.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import type { PostedChunk } from "../../src/arweave/chunk.ts";
+import { chunkSize as chunk } from "../../src/arweave/merkle.ts";
+import type { CheckChunk } from "../../src/chain/chunks.ts";
+import { createChunkCheck, createPieceHash, type HashPiece } from "../../src/content/content-threads.ts";
+import { createRootDigests } from "../../src/content/root-digests.ts";
+import { Failure } from "../../src/failures.ts";
+import { decodeBase64url } from "../../src/lib/base64url.ts";
+import { sha256 } from "../../src/lib/hash.ts";
+import { openPool } from "../../src/threads/pool.ts";
+import { type MadeData, madeId, makeData } from "../chain/data-node.ts";
+import { until } from "../support/until.ts";
+import { closeAfterEach, isSame, joined } from "./content-harness.ts";
+
+const none = new AbortController().signal;
+const { nodeWith, harnessWith } = closeAfterEach();
+const options = { entry: "content", threads: 1, queueMax: 64, timeoutMs: 60_000, idleMs: 60_000 } as const;
+const thread = openPool(options);
+const threads = [thread, openPool(options)];
+afterAll(async () => {
+  for (const { close } of threads) await close();
+});
+
+const checks = { chunk: createChunkCheck(threads), hashPiece: createPieceHash(threads) };
+
+/** A chunk as a node gives it: a view of a body that has more. */
+function claimOf({ root, bytes, spans, path }: MadeData, index: number): PostedChunk {
+  const { start, end } = spans[index] ?? { start: 0, end: 0 };
+  const dataRoot = decodeBase64url(root.dataRoot) ?? new Uint8Array(0);
+  const body = Buffer.concat([Buffer.alloc(3), bytes.subarray(start, end), Buffer.alloc(900)]);
+  const part = new Uint8Array(body).subarray(3, 3 + end - start);
+  return { dataRoot, dataSize: root.size, dataPath: path(index), offset: start, chunk: part };
+}
+
+describe("a thread of content", () => {
+  test("proves the chunks that are theirs, and rejects the others of the same batch", async () => {
+    const data = makeData(70, 20 * chunk + 1_000);
+    const claims = data.spans.map((_, index) => claimOf(data, index));
+    for (const index of [3, 11]) claims[index]?.chunk.set([1, 2, 3], 77);
+    const checked = await Promise.all(claims.map((claim) => checks.chunk(claim, none)));
+    const proven = checked.filter((result) => result.kind === "proven");
+    expect(checked.flatMap(({ kind }, index) => (kind === "rejected" ? [index] : []))).toEqual([3, 11]);
+    expect(proven).toHaveLength(claims.length - 2);
+    for (const { start, end, bytes } of proven) expect(isSame(bytes, data.bytes.subarray(start, end))).toBe(true);
+  });
+
+  test("leaves the bytes of a buffer that has more than a chunk where they are", async () => {
+    const data = makeData(71, 4 * chunk);
+    const { start, end } = data.spans[1] ?? { start: 0, end: 0 };
+    const given = data.bytes.subarray(start, end);
+    expect((await checks.chunk({ ...claimOf(data, 1), chunk: given }, none)).kind).toBe("proven");
+    expect(given.length).toBe(end - start);
+  });
+
+  test("is not waited for by a caller that left", async () => {
+    const left = AbortSignal.abort(new Error("left"));
+    await expect(checks.chunk(claimOf(makeData(72, chunk), 0), left)).rejects.toThrow("left");
+  });
+
+  test("rejects chunks as busy when many wait", async () => {
+    const never = new Promise<never>(() => undefined);
+    const check = createChunkCheck([{ run: () => never }]);
+    const claim = claimOf(makeData(73, chunk), 0);
+    const waiting = Array.from({ length: 256 }, () => check(claim, none));
+    for (const wait of waiting) wait.catch(() => undefined); // it ends with the test
+    await expect(check(claim, none)).rejects.toMatchObject({ code: "busy" });
+  });
+
+  test("fails a read clearly when it failed: the node is not to blame, and nothing is stored", async () => {
+    const data = makeData(74, 2 * chunk);
+    const node = await nodeWith(data);
+    const failing: CheckChunk = createChunkCheck([
+      {
+        run: async () => {
+          throw new Failure("worker_failed", { entry: "content" });
+        },
+      },
+    ]);
+    const harness = harnessWith({ nodeUrls: [node.url], checks: { chunk: failing } }, data);
+    const opened = await harness.content.open(data.root.id, none);
+    await expect(joined(opened.read({ start: 0, end: opened.size }, none))).rejects.toMatchObject({
+      code: "worker_failed",
+    });
+    expect(harness.nodes.sourceStatus()[0]?.wrongs).toBe(0);
+    expect(harness.extents.missing(data.root, { start: 0, end: 1 })).not.toEqual([]);
+  });
+
+  test("learns the hash of large data after all of it was read", async () => {
+    const data = makeData(75, 3 * 2 ** 20 + 1_000); // the last piece is one that the cache holds in memory
+    const node = await nodeWith(data);
+    const harness = harnessWith({ nodeUrls: [node.url], checks }, data);
+    const opened = await harness.content.open(data.root.id, none);
+    await joined(opened.read({ start: 0, end: opened.size - 1 }, none));
+    const all = await joined(opened.read({ start: 0, end: opened.size }, none));
+    expect(isSame(all, data.bytes)).toBe(true);
+    await until(
+      () => harness.extents.digest(data.root) !== undefined,
+      () => "the hash is learnt",
+    );
+    expect((await harness.content.open(data.root.id, none)).digest).toEqual(sha256(data.bytes));
+    const last = { start: opened.size - 1_000, end: opened.size };
+    expect(isSame(opened.hot?.bytes(last), data.bytes.subarray(last.start))).toBe(true);
+  });
+
+  test("hashes one root at a time, lets few wait, and begins no other when content is closed", async () => {
+    const begun: string[] = [];
+    const life = new AbortController();
+    const untilClosed: HashPiece = ({ id }, signal) => {
+      begun.push(id);
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    };
+    let held = 0;
+    const extents = {
+      digest: () => undefined,
+      hold: () => {
+        held += 1;
+        return () => {
+          held -= 1;
+        };
+      },
+      read: async () => new Uint8Array(10),
+      setDigest: () => undefined,
+    };
+    const digests = createRootDigests(extents, untilClosed, life.signal);
+    for (let seed = 0; seed < 100; seed++) digests.learn({ id: madeId(seed), dataRoot: "", size: 2 ** 21 });
+    await until(
+      () => begun.length > 0,
+      () => "the first root is hashed",
+    );
+    expect(held).toBe(1);
+    life.abort(new Error("closed"));
+    await digests.ended();
+    expect({ begun, held }).toEqual({ begun: [madeId(0)], held: 0 });
+  });
+
+  test("makes no hash of data whose beginning it lacks", async () => {
+    const piece = (at: number) => thread.run("hashPiece", { id: "a", at, size: 20, bytes: new Uint8Array(10) });
+    expect(await piece(10)).toBeUndefined();
+    expect(await piece(0)).toBeUndefined();
+    expect(await thread.run("hashPiece", { id: "b", at: 10, size: 20, bytes: new Uint8Array(10) })).toBeUndefined();
+    expect(await piece(10)).toEqual(sha256(new Uint8Array(20)));
+  });
+});
