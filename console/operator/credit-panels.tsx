@@ -157,14 +157,16 @@ function AccountList({ client, onShow }: Pick<CreditProps, "client"> & ShowAccou
       {error === undefined ? null : <p className="fault">{error.message}</p>}
       <Table
         name="Accounts"
-        columns={["Account", "Credits", "Action"]}
+        columns={["Account", "Credits"]}
         rows={(value?.accounts ?? []).map(({ address, winc }) => [
           address,
-          <code key="address">{address}</code>,
+          <>
+            <code>{address}</code>{" "}
+            <button type="button" aria-label={`History of ${address}`} onClick={() => onShow(address)}>
+              History
+            </button>
+          </>,
           wincText(winc),
-          <button key="show" type="button" aria-label={`History of ${address}`} onClick={() => onShow(address)}>
-            History
-          </button>,
         ])}
         empty={value === undefined ? "Reading …" : "No accounts."}
       />
