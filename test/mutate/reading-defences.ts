@@ -48,10 +48,19 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "C1",
     name: "a chunk from a node before it is used",
-    file: "src/chain/chunks.ts",
-    text: 'if (verdict.kind === "rejected") return `chunk at',
+    file: "src/content/content-threads.ts",
+    text: 'return verdict.kind === "rejected" ? verdict : { ...verdict, bytes };',
     instead:
-      'if (verdict.kind === "rejected") { proven = { start: at, end: at + chunk.length, bytes: chunk, dataPath }; return undefined; }\nif (false) return `chunk at',
+      'const start = claims[index]?.offset ?? 0;\nreturn { kind: "proven", start, end: start + bytes.length, bytes };',
+    tests: ["test/content/content-threads.test.ts"],
+  },
+  {
+    threat: "C1",
+    name: "a small chunk from a node before it is used",
+    file: "src/content/content-threads.ts",
+    text: 'return verdict.kind === "rejected" ? verdict : { ...verdict, bytes: claim.chunk };',
+    instead:
+      'const { offset: start, chunk: bytes } = claim;\nreturn { kind: "proven", start, end: start + bytes.length, bytes };',
     tests: ["test/content/faults.test.ts"],
     only: "C1|C2",
   },
