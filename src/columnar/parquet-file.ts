@@ -76,6 +76,12 @@ export async function openParquetFile(path: string, options: ParquetFileOptions)
     // `append` and `finish` report the failure.
   });
   let isOpen = true;
+  let isComplete = false;
+  const close = async (): Promise<void> => {
+    if (!isOpen) return;
+    isOpen = false;
+    await file.close();
+  };
   return {
     append: async (batch) => {
       const table = ParquetTable.fromIPCStream(tableToIPC(new Table([batch]), "stream"));
@@ -88,19 +94,18 @@ export async function openParquetFile(path: string, options: ParquetFileOptions)
       await Promise.race([input.close(), written]);
       const result = await written;
       await file.sync();
-      isOpen = false;
-      await file.close();
+      await close();
       await rename(part, path);
+      isComplete = true;
       syncFolder(dirname(path));
       return result;
     },
     discard: async () => {
-      if (!isOpen) return;
-      isOpen = false;
+      if (isComplete) return;
       input.abort().catch(() => {
         // The stream had failed before; its failure was reported.
       });
-      await file.close();
+      await close();
       await rm(part, { force: true });
     },
   };

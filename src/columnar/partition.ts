@@ -114,13 +114,22 @@ async function writePartition(request: PartitionRequest, source: PartitionSource
       if (blockSink.endRow()) await blockSink.write();
     }
     await writeRows(request, source.batches(start, end), { transactions, tags, postings });
-    const files = (await Promise.all(sinks.map((sink) => sink.finish()))).flat();
+    const files = await finishAll(sinks);
     writeRecord(request, files);
     return files;
   } catch (error) {
     await Promise.all(sinks.map((sink) => sink.discard()));
     throw error;
   }
+}
+
+/** Ends all files. When one fails, the others have ended too before its error is thrown: none is begun afterwards. */
+async function finishAll(sinks: readonly Sink[]): Promise<readonly ExportedFile[]> {
+  const ends = await Promise.allSettled(sinks.map((sink) => sink.finish()));
+  return ends.flatMap((end) => {
+    if (end.status === "rejected") throw end.reason;
+    return end.value;
+  });
 }
 
 async function writeRows(

@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ExportProgress, runExport } from "../../src/columnar/export-run.ts";
 import { exportPartition, type PartitionRequest } from "../../src/columnar/partition.ts";
@@ -84,6 +84,22 @@ describe(`an export of a random chain (seed ${seed})`, () => {
       })),
     );
   });
+
+  test.each(["blocks", "transactions", "tags", "postings"])(
+    "leaves no incomplete file when its %s cannot be written",
+    async (table) => {
+      using folder = temporaryFolder();
+      const request = requestOf(folder.path);
+      const directory = join(folder.path, table, "data", `height=${request.start}-${request.end}`);
+      // The file cannot take its name: there is a folder with a file.
+      const obstacle = join(directory, `${table}_${request.start}_${request.end}_${request.runId}.parquet`);
+      mkdirSync(obstacle, { recursive: true });
+      writeFileSync(join(obstacle, "file"), "");
+      expect(await exportPartition(request, chain.index).catch((error: unknown) => error)).toBeInstanceOf(Error);
+      const names = readdirSync(folder.path, { recursive: true, encoding: "utf8" });
+      expect(names.filter((name) => name.endsWith(".part"))).toEqual([]);
+    },
+  );
 
   test("has the place of each row and of each tag", async () => {
     using folder = temporaryFolder();
