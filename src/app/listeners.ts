@@ -9,6 +9,7 @@ import type { Config } from "../config/settings.ts";
 import type { Health } from "../gateway/health.ts";
 import type { RateLimits } from "../gateway/info.ts";
 import { type BodyMemory, createBodyMemory } from "../http/body-memory.ts";
+import { createServiceFailurePage } from "../http/failure-page.ts";
 import type { Gateway } from "../http/gateway/gateway.ts";
 import { readyResponse } from "../http/gateway/service-routes.ts";
 import type { Certificate } from "../http/listener.ts";
@@ -276,6 +277,7 @@ function listenForService(
     app,
     bodyBytesMax: largest,
     service: name,
+    failurePage: createServiceFailurePage(name),
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
     limiter,
     memory,

@@ -7,6 +7,7 @@ import { type Id, isId } from "../../arweave/id.ts";
 import type { HealthRecord } from "../../gateway/health.ts";
 import type { JsonValue } from "../../lib/json.ts";
 import { isAdministration } from "../cors.ts";
+import { isOpenedByPerson, layoutFailure, linkTo } from "../failure-page.ts";
 import type { HostMeaning, Hosts } from "../hosts.ts";
 import { escapeHtml, layoutPage } from "../page-layout.ts";
 import { hostPort } from "../request-target.ts";
@@ -139,34 +140,21 @@ export type FailurePages = Readonly<{
 export function createFailurePage({ hosts, publicUrl, has }: FailurePages) {
   return (request: Request, { response, message, context }: ShownFailure): Response | undefined => {
     const { path } = context.target;
-    if (!isShownAsPage(request, path)) return undefined;
+    if (isAdministration(path) || path.startsWith(framePrefix) || !isOpenedByPerson(request)) return undefined;
     const host = hosts.meaningOf(context.host);
     const [heading, text] = explanationOf(response, host);
     const front = frontOf(context, host, publicUrl);
     const id = response.status === 404 && has(explorerPath) ? idIn(host, path) : undefined;
-    const inIndex = id === undefined ? "" : `${linkTo(`${front}svc/explorer?id=${id}`, "Look in the index")} · `;
     const address = `${host.kind === "shared" ? "" : context.host}${path}`;
-    const body = `<p>${text}</p>
-<dl><dt>Address</dt><dd><code>${escapeHtml(address.slice(0, shownMax))}</code></dd>
-<dt>Reason</dt><dd>${escapeHtml(message.slice(0, shownMax))}</dd></dl>
-<p>${inIndex}${linkTo(front, "Front page")}</p>`;
-    const page = layoutPage({ title: heading, body, status: response.status, isNarrow: true, home: front });
-    for (const name of passedHeaders) {
-      const value = response.headers.get(name);
-      if (value !== null) page.headers.set(name, value);
-    }
-    page.headers.set("Vary", "Accept");
-    return page;
+    const inIndex = id === undefined ? [] : [linkTo(`${front}svc/explorer?id=${id}`, "Look in the index")];
+    const links = [...inIndex, linkTo(front, "Front page")];
+    return layoutFailure(response, { heading, text, message, address, links, home: front });
   };
 }
 
 function explanationOf({ status, headers }: Response, host: HostMeaning): readonly [heading: string, text: string] {
   if (host.kind === "name" && status === 404 && !headers.has("X-ArNS-Name")) return unknownName;
   return explanations[status] ?? [`This request failed (${status})`, "The reason is below."];
-}
-
-function linkTo(href: string, text: string): string {
-  return `<a href="${escapeHtml(href)}">${text}</a>`;
 }
 
 const explorerPath = "/svc/explorer";
@@ -187,25 +175,3 @@ function idIn(host: HostMeaning, path: string): Id | undefined {
 
 /** Routes whose responses are made for frames. */
 const framePrefix = "/local/";
-
-/** Longest shown address and reason. Characters. */
-const shownMax = 300;
-
-/** Headers of a failure that a page keeps; it is never stored. */
-const passedHeaders = ["Retry-After", "WWW-Authenticate", "Connection", "Content-Range", "Allow"] as const;
-
-/** Whether a failure of a request is shown as a page: a browser opens it, and it is not of an API for programs. */
-function isShownAsPage(request: Request, path: string): boolean {
-  if (request.method !== "GET" && request.method !== "HEAD") return false;
-  if (isAdministration(path) || path.startsWith(framePrefix)) return false;
-  // Our pages may not be framed: a frame shows the message itself.
-  return (request.headers.get("sec-fetch-dest") ?? "document") === "document" && acceptsPages(request.headers);
-}
-
-/** Whether a client names HTML among what it accepts, as browsers do; other clients send no Accept or any type. */
-export function acceptsPages(headers: Headers): boolean {
-  return (headers.get("accept") ?? "").split(",").some((each) => {
-    const [type = "", ...parameters] = each.split(";").map((part) => part.trim().toLowerCase());
-    return type === "text/html" && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-  });
-}
