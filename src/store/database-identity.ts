@@ -5,8 +5,9 @@
  * @module
  */
 import { Database } from "bun:sqlite";
-import { statSync } from "node:fs";
-import { closeDatabase, inTransaction, isDamage, openForReading, prepareQuery } from "./sqlite.ts";
+import { existsSync, renameSync, statSync } from "node:fs";
+import { syncFile } from "./durable-file.ts";
+import { closeDatabase, inTransaction, isDamage, openForReading, prepareQuery, removeDatabase } from "./sqlite.ts";
 
 export type DatabaseIdentity = Readonly<{ id: string; generation: number }>;
 
@@ -61,23 +62,42 @@ function stateOf(db: Database): DatabaseState {
 /**
  * Writes a file's identity durably; creates the file when it is absent. The caller syncs the folder.
  *
- * @throws Error from SQLite.
+ * A new file gets its name when it is complete and on the disk: SQLite alone would sync it eleven times.
+ *
+ * @throws Error from SQLite or the system.
  */
-export function writeIdentity(path: string, identity: DatabaseIdentity, { pageBytes }: MarkOptions): void {
+export function writeIdentity(path: string, identity: DatabaseIdentity, options: MarkOptions): void {
+  if (existsSync(path)) {
+    markFile(path, identity, options, "FULL");
+    return;
+  }
+  const draft = `${path}.new`;
+  removeDatabase(draft);
+  markFile(draft, identity, options, "OFF");
+  syncFile(draft);
+  renameSync(draft, path);
+}
+
+function markFile(
+  path: string,
+  { id, generation }: DatabaseIdentity,
+  { pageBytes }: MarkOptions,
+  synchronous: "FULL" | "OFF",
+): void {
   const db = new Database(path, { create: true, readwrite: true, strict: true });
   try {
     db.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    db.run(`PRAGMA synchronous = ${synchronous}`);
     if (pageBytes !== undefined) {
       // Only a new file takes both, so they must be as in `openForWriting`.
       db.run(`PRAGMA page_size = ${pageBytes}`);
       db.run("PRAGMA auto_vacuum = INCREMENTAL");
     }
     db.run("PRAGMA journal_mode = WAL");
-    db.run("PRAGMA synchronous = FULL");
     inTransaction(db, () => {
       db.run("CREATE TABLE IF NOT EXISTS database_identity (id TEXT NOT NULL, generation INTEGER NOT NULL) STRICT");
       db.run("DELETE FROM database_identity");
-      db.run("INSERT INTO database_identity VALUES (?, ?)", [identity.id, identity.generation]);
+      db.run("INSERT INTO database_identity VALUES (?, ?)", [id, generation]);
     });
   } finally {
     closeDatabase(db);

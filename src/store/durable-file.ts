@@ -36,7 +36,12 @@ export function replaceFile(path: string, text: string): void {
 
 /** Syncs the names in a folder to the disk. */
 export function syncFolder(folder: string): void {
-  const handle = openSync(folder, "r");
+  syncFile(folder);
+}
+
+/** Syncs the bytes of a file to the disk. */
+export function syncFile(path: string): void {
+  const handle = openSync(path, "r");
   try {
     fsyncSync(handle);
   } finally {
