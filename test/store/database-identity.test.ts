@@ -36,13 +36,13 @@ test("an existing file keeps what it has, and gets the next generation", () => {
   const path = `${folder.path}/ledger.sqlite`;
   writeIdentity(path, { id: "three", generation: 1 }, options);
   const db = new Database(path);
-  db.run("CREATE TABLE kept (text TEXT)");
-  db.run("INSERT INTO kept VALUES ('here')");
+  db.run("CREATE TABLE rows (text TEXT)");
+  db.run("INSERT INTO rows VALUES ('here')");
   db.close();
   writeIdentity(path, { id: "three", generation: 2 }, options);
   expect(readIdentity(path)).toEqual({ kind: "marked", id: "three", generation: 2 });
   const again = new Database(path, { readonly: true });
-  expect(again.query("SELECT text FROM kept").all()).toEqual([{ text: "here" }]);
+  expect(again.query("SELECT text FROM rows").all()).toEqual([{ text: "here" }]);
   again.close();
   expect(existsSync(`${path}.new`)).toBe(false);
 });
