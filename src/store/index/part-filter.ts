@@ -3,8 +3,11 @@
  *
  * A filter is a split-block Bloom filter: a key sets one bit in each of the eight words of one block of 32 bytes, so a
  * test reads one cache line. With ten bits a key, about 1.2 % of absent keys pass (measured, part-filter.test.ts).
- * Filters of large parts are files that all threads map into memory. A filter only saves work: without one, or with a
- * damaged one, the part is searched.
+ * Filters of large parts are files that all threads map into memory. A filter only saves work: without one, or where it
+ * is damaged, the part is searched.
+ *
+ * A file ends with a checksum of each 4 KiB, which is checked before their first use: a filter that is opened is not
+ * read, and the first look-up after a start reads a few pages instead of all filters.
  * Source: docs/reference/index-layout.md#filters-of-parts.
  * @module
  */
@@ -47,11 +50,13 @@ export function createFilter(keysMax: number): NewFilter {
   };
 }
 
-function filterOf(words: Uint32Array): PartFilter {
+/** @param isSound - Whether the page of a word may be used; where it may not, every key passes. */
+function filterOf(words: Uint32Array, isSound: (word: number) => boolean = () => true): PartFilter {
   const blocks = words.length / wordsPerBlock;
   return {
     has: (partKey) => {
       const block = blockOf(partKey, blocks);
+      if (!isSound(block)) return true;
       const low = partKey | 0;
       for (let word = 0; word < wordsPerBlock; word += 1)
         if (((words[block + word] ?? 0) & bitOf(low, word)) === 0) return false;
@@ -78,24 +83,72 @@ export function filterFolderOf(indexPath: string): string {
 /**
  * Writes a filter's file; it is on disk when the call returns.
  *
- * @returns Its name: the part's number, and a checksum of the content.
+ * @returns Its name: the part's number, and a checksum of the checksums.
  */
-export function writeFilterFile(folder: string, part: number, filter: NewFilter): string {
+export function writeFilterFile(folder: string, part: number, { bytes }: NewFilter): string {
   mkdirSync(folder, { recursive: true });
-  const name = `${part}-${checksumOf(filter.bytes)}`;
+  const sums = Uint32Array.from({ length: sumsOf(bytes.length) }, (_, page) => sumOf(bytes, page));
+  const name = `${part}-${checksumOf(new Uint8Array(sums.buffer))}`;
   const temporary = join(folder, `${name}.part`);
-  writeFileSync(temporary, filter.bytes, { flush: true });
+  writeFileSync(temporary, Buffer.concat([bytes, new Uint8Array(sums.buffer)]), { flush: true });
   renameSync(temporary, join(folder, name));
   return name;
 }
 
-/** Opens a filter's file; undefined when it is missing or damaged. */
+/** Opens a filter's file; undefined when it is missing, or damaged in its length or checksums. */
 export function openFilterFile(folder: string, name: string): PartFilter | undefined {
-  const bytes = mapped(join(folder, name));
-  if (bytes === undefined || bytes.length % blockBytes !== 0) return undefined;
-  if (!name.endsWith(`-${checksumOf(bytes)}`)) return undefined;
-  assert(bytes.byteOffset % 4 === 0, "a mapped file begins at a page");
-  return filterOf(new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4));
+  const file = openFile(folder, name);
+  return file && filterOf(file.words, createPageCheck(file));
+}
+
+/** Whether a filter's file is there, and no page of it is damaged. Reads all of it. */
+export function isFilterFileSound(folder: string, name: string): boolean {
+  const file = openFile(folder, name);
+  return file !== undefined && file.sums.every((sum, page) => sumOf(file.bytes, page) === sum);
+}
+
+/** Bytes of a page with a checksum of its own. */
+const pageBytes = 4_096;
+const sumBytes = 4;
+const wordsPerPage = pageBytes / 4;
+
+type FilterFile = Readonly<{ bytes: Uint8Array; words: Uint32Array; sums: Uint32Array }>;
+
+function openFile(folder: string, name: string): FilterFile | undefined {
+  const file = mapped(join(folder, name));
+  if (file === undefined) return undefined;
+  const { buffer, byteOffset, length } = file;
+  const pages = Math.ceil(length / (pageBytes + sumBytes));
+  const size = length - pages * sumBytes;
+  if (size <= 0 || size % blockBytes !== 0 || sumsOf(size) !== pages) return undefined;
+  if (!name.endsWith(`-${checksumOf(file.subarray(size))}`)) return undefined;
+  assert(byteOffset % 4 === 0, "a mapped file begins at a page");
+  return {
+    bytes: file.subarray(0, size),
+    words: new Uint32Array(buffer, byteOffset, size / 4),
+    sums: new Uint32Array(buffer, byteOffset + size, pages),
+  };
+}
+
+/** Returns a function that tells whether the page of a word is sound. Each page is read once. */
+function createPageCheck({ bytes, sums }: FilterFile): (word: number) => boolean {
+  const unread = 0;
+  const sound = 1;
+  const damaged = 2;
+  const states = new Uint8Array(sums.length);
+  return (word) => {
+    const page = Math.floor(word / wordsPerPage);
+    if (states[page] === unread) states[page] = sumOf(bytes, page) === sums[page] ? sound : damaged;
+    return states[page] === sound;
+  };
+}
+
+function sumsOf(size: number): number {
+  return Math.ceil(size / pageBytes);
+}
+
+function sumOf(bytes: Uint8Array, page: number): number {
+  return Bun.hash.xxHash32(bytes.subarray(page * pageBytes, (page + 1) * pageBytes));
 }
 
 /** Threads that have mapped the file may still use it. */

@@ -7,7 +7,7 @@
 import { closeDatabase, createCheckpoints, openForReading } from "../sqlite.ts";
 import { createFilterKeys, filterSecretOf } from "./filter-key.ts";
 import type { IndexWriter } from "./index-writer.ts";
-import { filterFolderOf, openFilterFile, writeFilterFile } from "./part-filter.ts";
+import { filterFolderOf, isFilterFileSound, writeFilterFile } from "./part-filter.ts";
 import { createMerges, type MergedBodies, type MergedPart, type PartMerge } from "./part-merge.ts";
 import { createFilterBuilder, createPartReads } from "./part-reads.ts";
 
@@ -66,7 +66,7 @@ export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsD
     repairFilter: () => {
       for (const { part, keys, count, filter } of parts.list()) {
         if (keys === null || count < filterFileRowsMin) continue;
-        if (filter !== null && openFilterFile(folder, filter) !== undefined) continue;
+        if (filter !== null && isFilterFileSound(folder, filter)) continue;
         return { part, filter: writeFilterFile(folder, part, filterOf(part, keys)) };
       }
       return undefined;

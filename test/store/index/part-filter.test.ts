@@ -1,5 +1,5 @@
 /**
- * Filters of parts: a key that was added always passes, few other keys do, and a damaged file is ignored.
+ * Filters of parts: a key that was added always passes, few other keys do, and what is damaged of a file is ignored.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs"
 import {
   createFilter,
   filterFolderOf,
+  isFilterFileSound,
   openFilterFile,
   removeOtherFilters,
   writeFilterFile,
@@ -17,6 +18,14 @@ import { temporaryFolder } from "../folder.ts";
 
 const keysOf = (count: number, random = createRandom(seedOr(7))): number[] =>
   Array.from({ length: count }, () => random.below(2 ** 20) * 2 ** 20 + random.below(2 ** 20));
+
+/** @param at - From the end when it is negative. */
+function changeByte(path: string, at: number): void {
+  const bytes = readFileSync(path);
+  const index = at < 0 ? bytes.length + at : at;
+  bytes[index] = (bytes[index] ?? 0) ^ 4;
+  writeFileSync(path, bytes);
+}
 
 describe("a filter of a part", () => {
   test.each([[0], [1], [25], [26], [10_000]])("of %d keys lets each of them pass", (count) => {
@@ -55,24 +64,37 @@ describe("a filter of a part", () => {
   });
 
   test.each([
-    [
-      "one changed bit",
-      (path: string) =>
-        writeFileSync(
-          path,
-          readFileSync(path).map((byte, at) => byte ^ (at === 9 ? 4 : 0)),
-        ),
-    ],
     ["a shorter file", (path: string) => truncateSync(path, 32)],
     ["an empty file", (path: string) => truncateSync(path, 0)],
     ["a file of another length", (path: string) => truncateSync(path, 33)],
+    ["a changed checksum", (path: string) => changeByte(path, -2)],
   ])("is absent after damage: %s", (_what, damage) => {
     using folder = temporaryFolder();
     const filter = createFilter(100);
     filter.add(5);
     const name = writeFilterFile(folder.path, 1, filter);
+    expect(isFilterFileSound(folder.path, name)).toBe(true);
     damage(`${folder.path}/${name}`);
     expect(openFilterFile(folder.path, name)).toBeUndefined();
+    expect(isFilterFileSound(folder.path, name)).toBe(false);
+  });
+
+  test("lets every key of a damaged page pass, and no other one", () => {
+    using folder = temporaryFolder();
+    const keys = keysOf(20_000);
+    const filter = createFilter(keys.length);
+    for (const key of keys) filter.add(key);
+    const name = writeFilterFile(folder.path, 1, filter);
+    const pages = Math.ceil(filter.bytes.length / 4_096);
+    // The leading bits of a key choose its block: the second page has this share of all keys.
+    const isOfPage = (key: number) => Math.floor((key / 2 ** 40) * (filter.bytes.length / 32) * 32) >> 12 === 1;
+    changeByte(`${folder.path}/${name}`, 4_096 + 9);
+    const opened = openFilterFile(folder.path, name);
+    const others = keysOf(20_000, createRandom(seedOr(10)));
+    expect(keys.filter((key) => opened?.has(key) !== true)).toEqual([]);
+    expect(others.filter(isOfPage).filter((key) => opened?.has(key) !== true)).toEqual([]);
+    expect(others.filter((key) => !isOfPage(key) && opened?.has(key) !== filter.has(key))).toEqual([]);
+    expect([isFilterFileSound(folder.path, name), pages > 2]).toEqual([false, true]);
   });
 
   test("is absent without its file, and files of other parts are removed", () => {
