@@ -104,7 +104,7 @@ export function openFilterFile(folder: string, name: string): PartFilter | undef
 /** Whether a filter's file is there, and no page of it is damaged. Reads all of it. */
 export function isFilterFileSound(folder: string, name: string): boolean {
   const file = openFile(folder, name);
-  return file !== undefined && file.sums.every((sum, page) => sumOf(file.bytes, page) === sum);
+  return file?.sums.every((sum, page) => sumOf(file.bytes, page) === sum) ?? false;
 }
 
 /** Bytes of a page with a checksum of its own. */

@@ -173,6 +173,11 @@ function createPartList(db: Database): Readonly<{ list: () => readonly PartInfo[
 const bucketsPerRead = 1_024;
 /** Limit of the rows of a part without a file whose filter is made by each thread that needs it: 5 ms for 2^15 rows. */
 const filterBuiltRowsMax = 2 ** 18;
+/**
+ * Such a filter is made once this many keys were looked up for each row of the part: then the look-ups without it took
+ * about as long as making it does. The first pages after a start do not wait until all keys of all small parts are read.
+ */
+const lookUpsPerRow = 1 / 512;
 /** Limit of cached filters. */
 const filtersCachedMax = 512;
 
@@ -202,21 +207,28 @@ export function createFilterBuilder(db: Database): (part: number, keys: number) 
 function createFilterReads(db: Database) {
   const folder = filterFolderOf(db.filename);
   const built = createFilterBuilder(db);
-  const cached = new Map<number, Readonly<{ name: string | null; filter: PartFilter | undefined }>>();
-  const filterOf = ({ part, keys, filter: name, count }: PartInfo): PartFilter | undefined => {
-    const known = cached.get(part);
-    if (known !== undefined && known.name === name) return known.filter;
-    const opened = name === null ? undefined : openFilterFile(folder, name);
-    const filter = opened ?? (keys !== null && count <= filterBuiltRowsMax ? built(part, keys) : undefined);
+  const cached = new Map<number, { name: string | null; filter: PartFilter | undefined; lookUps: number }>();
+  const known = ({ part, filter: name }: PartInfo) => {
+    const entry = cached.get(part);
+    if (entry !== undefined && entry.name === name) return entry;
+    const opened = { name, filter: name === null ? undefined : openFilterFile(folder, name), lookUps: 0 };
     if (cached.size >= filtersCachedMax) cached.clear();
-    cached.set(part, { name, filter });
-    return filter;
+    cached.set(part, opened);
+    return opened;
+  };
+  /** @param lookUps - Number of keys that the filter is to be tested for. */
+  const filterOf = (info: PartInfo, lookUps: number): PartFilter | undefined => {
+    const entry = known(info);
+    if (entry.filter !== undefined || info.keys === null || info.count > filterBuiltRowsMax) return entry.filter;
+    entry.lookUps += lookUps;
+    if (entry.lookUps > info.count * lookUpsPerRow) entry.filter = built(info.part, info.keys);
+    return entry.filter;
   };
   return {
-    mayHave: (part: PartInfo, key: number): boolean => filterOf(part)?.has(partKeyOf(key)) ?? true,
+    mayHave: (part: PartInfo, key: number): boolean => filterOf(part, 1)?.has(partKeyOf(key)) ?? true,
     /** The indices of the part keys that a part may have. */
     passing: (part: PartInfo, partKeys: readonly number[]): readonly number[] => {
-      const filter = filterOf(part);
+      const filter = filterOf(part, partKeys.length);
       if (filter === undefined) return partKeys.map((_, index) => index);
       const found: number[] = [];
       for (let index = 0; index < partKeys.length; index += 1) if (filter.has(partKeys[index] ?? 0)) found.push(index);
