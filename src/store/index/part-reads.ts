@@ -175,7 +175,7 @@ const bucketsPerRead = 1_024;
 const filterBuiltRowsMax = 2 ** 18;
 /**
  * Such a filter is made once this many keys were looked up for each row of the part: then the look-ups without it took
- * about as long as making it does. The first pages after a start do not wait until all keys of all small parts are read.
+ * about as long as making it does. The first pages after a start need not wait until all keys of small parts are read.
  */
 const lookUpsPerRow = 1 / 512;
 /** Limit of cached filters. */
