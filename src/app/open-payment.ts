@@ -167,33 +167,30 @@ function openSales(app: AppContext, parts: PaymentParts, { credits, makeId, pric
     reference: paymentReference,
     publicUrl: config.PAYMENT_PUBLIC_URL,
     routes: [
-      () =>
-        createPaymentInformationRoutes({
-          release: version,
-          gatewayUrl,
-          addresses,
-          freeBytesMax: config.FREE_UPLOAD_BYTES,
-          health,
-          metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : metrics,
-        }),
-      () => createPriceRoutes({ prices, promoGuard }),
+      createPaymentInformationRoutes({
+        release: version,
+        gatewayUrl,
+        addresses,
+        freeBytesMax: config.FREE_UPLOAD_BYTES,
+        health,
+        metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : metrics,
+      }),
+      createPriceRoutes({ prices, promoGuard }),
       ...cards.routes,
-      () => createTokenRoutes({ payments, reportGuard }),
-      () => createX402Routes({ x402: x402.x402, publicUrl }),
-      () => createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
-      () => createApprovalRoutes({ credits }),
-      () =>
-        createHistoryRoutes({
-          access,
-          payments: (address, page) => ledger.read((tx) => readPayments(tx, address, page)),
-          pending: (address, limit) => ledger.read((tx) => pendingPaymentsOf(tx, address, limit)),
-        }),
-      () => createSolvencyRoutes({ access, prove: reports.prove }),
-      () =>
-        createAccountHistoryRoutes({
-          access,
-          history: (address, page) => ledger.read((tx) => historyOf(tx, user(address), page)),
-        }),
+      createTokenRoutes({ payments, reportGuard }),
+      createX402Routes({ x402: x402.x402, publicUrl }),
+      createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
+      createApprovalRoutes({ credits }),
+      createHistoryRoutes({
+        access,
+        payments: (address, page) => ledger.read((tx) => readPayments(tx, address, page)),
+        pending: (address, limit) => ledger.read((tx) => pendingPaymentsOf(tx, address, limit)),
+      }),
+      createSolvencyRoutes({ access, prove: reports.prove }),
+      createAccountHistoryRoutes({
+        access,
+        history: (address, page) => ledger.read((tx) => historyOf(tx, user(address), page)),
+      }),
     ],
   };
   return { service, addresses, refund: cards.refund };
@@ -351,10 +348,10 @@ function openCards({ config, log, closers }: AppContext, parts: CardParts): Open
       events &&
       ((order, signal) => refundPayment({ ledger, provider, events, clock: systemClock }, order, signal)),
     routes: [
-      () => createTopUpRoutes({ topUps, promoGuard, sessionGuard, publicUrl, returnOrigins }),
-      () => createQuoteRoutes({ quote: (id) => ledger.read((tx) => findQuote(tx, id)), accountUrl: parts.accountUrl }),
-      () => createWebhookRoutes({ events, secrets, clock: systemClock }),
-      () => createGiftRoutes({ gifts }),
+      createTopUpRoutes({ topUps, promoGuard, sessionGuard, publicUrl, returnOrigins }),
+      createQuoteRoutes({ quote: (id) => ledger.read((tx) => findQuote(tx, id)), accountUrl: parts.accountUrl }),
+      createWebhookRoutes({ events, secrets, clock: systemClock }),
+      createGiftRoutes({ gifts }),
     ],
   };
 }

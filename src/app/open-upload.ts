@@ -145,22 +145,21 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
     reference: uploadReference,
     publicUrl: config.UPLOAD_PUBLIC_URL,
     routes: [
-      () =>
-        createUploadInformationRoutes({
-          release: version,
-          gatewayUrl,
-          health,
-          addresses: payment.addresses,
-          freeBytesMax: config.FREE_UPLOAD_BYTES,
-          itemBytesMax: config.UPLOAD_BYTES_MAX,
-          metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : metrics,
-        }),
-      () => createUploadPriceRoutes({ prices: payment.prices }),
-      () => createStatusRoutes({ findStatus, nested: createNested(parts, findStatus) }),
-      () => createReceiptRoutes({ find, writeReceipt, semaphore }),
-      () => createItemRoutes({ intake, writeReceipt }),
-      () => createMultipartRoutes({ multipart: multipart?.multipart, createPaid, writeReceipt }),
-      () => createX402UploadRoutes({ uploads: paid, intake, writeReceipt, publicUrl }),
+      createUploadInformationRoutes({
+        release: version,
+        gatewayUrl,
+        health,
+        addresses: payment.addresses,
+        freeBytesMax: config.FREE_UPLOAD_BYTES,
+        itemBytesMax: config.UPLOAD_BYTES_MAX,
+        metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : metrics,
+      }),
+      createUploadPriceRoutes({ prices: payment.prices }),
+      createStatusRoutes({ findStatus, nested: createNested(parts, findStatus) }),
+      createReceiptRoutes({ find, writeReceipt, semaphore }),
+      createItemRoutes({ intake, writeReceipt }),
+      createMultipartRoutes({ multipart: multipart?.multipart, createPaid, writeReceipt }),
+      createX402UploadRoutes({ uploads: paid, intake, writeReceipt, publicUrl }),
     ],
   };
   const start = (wantBundle: WantBundle) => {

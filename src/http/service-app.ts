@@ -11,8 +11,8 @@ export type Service = Readonly<{
   reference: Reference;
   /** Address of the service in the settings. */
   publicUrl?: string | undefined;
-  /** Factories of stateless routes without a prefix; each is called once for every prefix. */
-  routes: readonly (() => AnyElysia)[];
+  /** Routes without a prefix; each is served below every prefix. */
+  routes: readonly AnyElysia[];
 }>;
 
 /** The version that clients put before every path. */
@@ -20,15 +20,11 @@ const versionPrefix = "/v1";
 
 /** @param prefix - "" or "/payment". */
 export function createServiceApp({ reference, publicUrl, routes }: Service, prefix = ""): AnyElysia {
-  const create = () =>
-    routes.reduce<AnyElysia>((app, routesOf) => app.use(routesOf()), new Elysia({ strictPath: true }));
-  const bare = create();
+  const all = routes.reduce<AnyElysia>((app, each) => app.use(each), new Elysia({ strictPath: true }));
   // One document for both prefixes: its paths are relative. It does not list itself.
-  const own = [...bare.routes];
-  const createReference = () => createReferenceRoutes(reference, () => own, publicUrl);
-  return new Elysia({ strictPath: true })
-    .use(below(prefix, bare.use(createReference())))
-    .use(below(prefix + versionPrefix, create().use(createReference())));
+  const described = [...all.routes];
+  all.use(createReferenceRoutes(reference, () => described, publicUrl));
+  return new Elysia({ strictPath: true }).use(below(prefix, all)).use(below(prefix + versionPrefix, all));
 }
 
 function below(prefix: string, routes: AnyElysia): AnyElysia {
