@@ -27,7 +27,7 @@ import { type Extents, openExtents } from "../store/extents/extents.ts";
 import { openFoundItems } from "../store/found-items.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
-import { openIndexWriter } from "../store/index/index-writer.ts";
+import { prepareIndex } from "../store/index/index-writer.ts";
 import { createIndexWriterCalls, type IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";
@@ -114,9 +114,9 @@ function checkSignatures(log: Log, closers: Closers): void {
   closers.add("check of signatures", () => clearTimeout(timer));
 }
 
-/** Creates the index file first, so that a reader need not wait for the thread that writes the index. */
+/** The file is prepared here, so that a reader need not wait for the thread that writes the index. */
 function openIndex(folder: DataFolder, pool: Pool<Workers["index"]>, closers: Closers): IndexReader {
-  openIndexWriter(folder.index, { clock: systemClock }).close();
+  prepareIndex(folder.index);
   closers.add("index", () => pool.run("close", { path: folder.index }));
   const reader = openIndexReader(folder.index);
   closers.add("index reader", reader.close);
