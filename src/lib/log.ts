@@ -3,6 +3,7 @@
  * @module
  */
 import { writeSync } from "node:fs";
+import { explainError, Failure } from "../failures.ts";
 import type { Clock } from "./clock.ts";
 import { jsonText, printable, printableLines } from "./printable.ts";
 
@@ -10,7 +11,7 @@ import { jsonText, printable, printableLines } from "./printable.ts";
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** Fields of a line. An Error is written with name, message, stack, context and causes. */
+/** Fields of a line. An Error is written with name, message, stack, context and causes; a failure has no stack. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 export type Log = Readonly<{
@@ -177,6 +178,7 @@ function prettyLine(level: LogLevel, time: string, message: string, fields: LogF
 
 function prettyValue(value: unknown): string {
   if (typeof value === "string") return printable(value);
+  if (isExpected(value)) return printable(explainError(value));
   return printableLines(Bun.inspect(value, { depth: 2, compact: !(value instanceof Error) }));
 }
 
@@ -197,5 +199,11 @@ function writableError(error: Error, depth: number): Record<string, unknown> {
       : error.cause === undefined
         ? {}
         : { cause: Bun.inspect(error.cause, { depth: 1 }) };
-  return { name: error.name, message: error.message, ...code, ...context, stack: error.stack, ...cause };
+  const stack = isExpected(error) ? {} : { stack: error.stack };
+  return { name: error.name, message: error.message, ...code, ...context, ...stack, ...cause };
+}
+
+/** Whether an error is a failure of something outside: where the program noticed it tells the operator nothing. */
+function isExpected(error: unknown): error is Failure {
+  return error instanceof Failure && (error.cause === undefined || isExpected(error.cause));
 }

@@ -70,6 +70,17 @@ describe("a log line", () => {
     });
   });
 
+  test("writes no stack of a failure that nothing unexpected caused, and the stack of everything else", () => {
+    const { log, last } = logged();
+    const failure = new Failure("source_failed", { id: "abc" }, new Failure("source_failed"));
+    log.warn("no source", { error: failure });
+    expect(JSON.stringify(last())).not.toContain("stack");
+    for (const error of [new Error("x"), new Failure("source_failed", {}, new TypeError("x"))]) {
+      log.warn("no source", { error });
+      expect(last().error).toMatchObject({ stack: expect.stringContaining("log.test.ts") });
+    }
+  });
+
   test("writes fields that refer to themselves", () => {
     const { log, last } = logged();
     const fields: Record<string, unknown> = {};
@@ -91,6 +102,13 @@ describe("a readable line", () => {
   test("has time, level, message and fields", () => {
     info("block taken", { height: 7, peer: "a" });
     expect(lines.at(-1)).toBe("22:13:20.000 info  block taken  height=7  peer=a\n");
+  });
+
+  test("tells a failure in words, without code around the place that noticed it", () => {
+    info("no source", { error: new Failure("source_failed", { id: "abc" }) });
+    expect(lines.at(-1)).toBe('22:13:20.000 info  no source  error=No source could provide valid data {"id":"abc"}\n');
+    info("no source", { error: new Failure("source_failed", {}, new TypeError("x is undefined")) });
+    expect(lines.at(-1)).toContain("log.test.ts");
   });
 
   test("escapes control characters, which could move the cursor of a terminal or begin another line", () => {
