@@ -68,7 +68,9 @@ export function TransactionTable({ rows, empty }: TransactionTableProps) {
       rows={rows.map((row) => [
         row.id,
         <TransactionLink key="id" id={row.id} />,
-        kindOf(row),
+        <span key="kind" className="kind" title={kindOf(row)}>
+          {kindOf(row)}
+        </span>,
         bytesText(Number(row.data.size)),
         <AddressLink key="owner" address={row.owner.address} />,
         row.block === null ? (

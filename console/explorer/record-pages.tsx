@@ -79,7 +79,7 @@ export function BlockPage({ block, after }: BlockPageProps) {
         name="Fields of the block"
         rows={[
           ["Hash", <code key="hash">{id}</code>],
-          ["Data root (tx_root)", json === undefined ? "–" : <code key="root">{json.tx_root}</code>],
+          ["Data root (tx_root)", json?.tx_root ? <code key="root">{json.tx_root}</code> : "–"],
           [
             "Miner",
             json === undefined || json.reward_addr.length !== 43 ? (

@@ -47,4 +47,18 @@ describeWith(browser, "/api-docs", () => {
     expect({ elsewhere, complaints }).toEqual({ elsewhere: [], complaints: [] });
     await page.close();
   }, 120_000);
+
+  test("is dark where the system is, and follows it", async () => {
+    const page = await chromium.newPage({ colorScheme: "dark" });
+    await page.goto(`${stack.gateway.url}/api-docs`);
+    await page.getByText("Cairn gateway").first().waitFor({ timeout });
+    const lightness = async () => {
+      const color = String(await page.evaluate("getComputedStyle(document.documentElement).backgroundColor"));
+      return Math.max(0, ...(color.match(/\d+/g) ?? []).slice(0, 3).map(Number));
+    };
+    expect(await lightness()).toBeLessThan(64);
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.waitForFunction("!document.documentElement.classList.contains('dark-mode')", undefined, { timeout });
+    await page.close();
+  }, 120_000);
 });

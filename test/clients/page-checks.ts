@@ -9,7 +9,7 @@ export type Readability = Readonly<{
   texts: number;
   /** The lowest contrast of a text, or of the hint in a field, with its background. */
   contrast: number;
-  /** Pixels by which the page is wider than the window. */
+  /** Pixels by which the page is wider than the window, or a table than its place. */
   overflow: number;
 }>;
 
@@ -39,7 +39,10 @@ const measures = `(() => {
   return {
     texts: texts.length,
     contrast: Math.min(...contrasts),
-    overflow: document.documentElement.scrollWidth - innerWidth,
+    overflow: Math.max(
+      document.documentElement.scrollWidth - innerWidth,
+      ...[...document.querySelectorAll(".table")].map((table) => table.scrollWidth - table.clientWidth),
+    ),
   };
 })()`;
 

@@ -14,8 +14,12 @@ export const apiDocsFiles = ["swagger-ui.js.gz", "swagger-ui.css.gz", "swagger-s
 /** Name of one file. */
 export type ApiDocsFile = (typeof apiDocsFiles)[number];
 
-/** Its own validator is a service elsewhere. Nothing is asked but the document. */
-const start = `SwaggerUIBundle({
+/** Dark where the system is. Its own validator is a service elsewhere: nothing is requested but the document. */
+const start = `const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", follow);
+follow();
+SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#page",
   deepLinking: true,
