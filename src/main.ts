@@ -9,12 +9,18 @@ import { readEnvironment } from "./cli/environment.ts";
 import { runCommandLine } from "./cli/run.ts";
 
 if (lacksWorkers()) {
-  process.stderr.write("This binary has no worker threads: build it with `bun run build`.\n");
+  process.stderr.write(
+    "This binary has no worker threads: build it with `bun run build`, in a folder that has its own packages.\n",
+  );
   process.exit(1);
 }
 process.exitCode = await runCommandLine(process.argv.slice(2), () => readEnvironment(process.env));
 
-/** Whether this is a binary of `bun build --compile src/main.ts`, which embeds no worker. */
+/**
+ * Whether this is a binary of `bun build --compile src/main.ts`, which embeds no worker, or was built with packages in
+ * another folder, which are embedded elsewhere. Its jobs would wait for ever.
+ */
 function lacksWorkers(): boolean {
-  return Bun.main.startsWith("/$bunfs/") && !existsSync(new URL("./workers/verify.js", pathToFileURL(Bun.main)));
+  const files = ["workers/verify.js", "node_modules/piscina/dist/worker.js"];
+  return Bun.main.startsWith("/$bunfs/") && !files.every((file) => existsSync(new URL(file, pathToFileURL(Bun.main))));
 }

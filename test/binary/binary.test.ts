@@ -34,7 +34,7 @@ test("a binary of `bun build --compile src/main.ts`, which lacks the workers, sa
   const { exitCode, stderr } = Bun.spawnSync([plain, "version"], { cwd: away });
   expect([exitCode, stderr.toString()]).toEqual([
     1,
-    "This binary has no worker threads: build it with `bun run build`.\n",
+    "This binary has no worker threads: build it with `bun run build`, in a folder that has its own packages.\n",
   ]);
 });
 
