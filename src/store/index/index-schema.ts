@@ -292,6 +292,12 @@ ALTER TABLE bundles ADD COLUMN next_invalid INTEGER NOT NULL DEFAULT 0;
 UPDATE bundles SET next_entry = 0, next_matched = 0 WHERE next_entry > 0;
 `;
 
+/**
+ * From here on, a list of `part_lists` may have the rows of all of a part (`wholePart` in part-image.ts). Earlier
+ * releases would find none of them; parts of earlier releases are read as they are.
+ */
+const wholeLists = "SELECT 1;";
+
 /** The scripts from an empty file to the newest version. */
 export const indexMigrations: readonly string[] = [
   tables,
@@ -305,4 +311,5 @@ export const indexMigrations: readonly string[] = [
   changes,
   placesOfChanges,
   invalidCounts,
+  wholeLists,
 ];

@@ -15,7 +15,7 @@ import { filterKeyBits } from "./filter-key.ts";
 /** Rows of a part and their entries: `partKey << 24 | ordinal`, sorted. */
 export type PartRows = Readonly<{ places: PlaceList; entries: BigUint64Array }>;
 
-/** The list of one key in one chunk. */
+/** The list of one key in one chunk, or in all of the part (`wholePart`). */
 export type PartList = Readonly<{ key: number; chunk: number; count: number; body: Uint8Array }>;
 
 /** The stored form of a part. */
@@ -241,6 +241,10 @@ export function splitEntries(entries: BigUint64Array, rows: number, visitKey: (k
 }
 
 function listsOf(key: number, run: Uint32Array, rows: number): PartList[] {
+  if (rows > ordinalsPerChunk && run.length / 2 < wholeRowsPerChunk * (rows / ordinalsPerChunk)) {
+    const ordinals = Uint32Array.from({ length: run.length / 2 }, (_, at) => ordinalOfWord(run[at * 2] ?? 0));
+    return [{ key, chunk: wholePart, count: ordinals.length, body: writeSteps(ordinals) }];
+  }
   const lists: PartList[] = [];
   let start = 0;
   while (start < run.length) {
@@ -279,11 +283,20 @@ export const placesPerBlock = 1_024;
 /** Ordinals in a chunk: they differ only in their lower 16 bits. */
 export const ordinalsPerChunk = 65_536;
 
+/** In place of a chunk: the list has the ordinals of all chunks. The number is part of the format. */
+export const wholePart = -1;
+
+/** A key with fewer rows for each chunk has one list in the part: lists of chunks would be longer, and read singly. */
+const wholeRowsPerChunk = 64;
+
 /** Above this share of a chunk's rows, a bitmap is shorter than a list. */
 const bitmapShare = 0.1;
 
 /** Encodings of the ordinals of a chunk. Numbers are part of the format. */
 const forms = { steps: 0, bits: 1 } as const;
+
+/** Four bytes hold 28 bits: more than any difference of ordinals. */
+const stepBytesMax = 4;
 
 /** Five bytes hold 35 bits: more than any difference. */
 const varintBytesMax = 5;
@@ -352,6 +365,25 @@ export function readOrdinals(bytes: Uint8Array, count: number): Uint16Array {
   return ordinals;
 }
 
+/** Reads a list of a part, also one of all of it. @returns Ordinals in the part, in order. */
+export function ordinalsOfList({ chunk, count, body }: Omit<PartList, "key">): Uint32Array {
+  const ordinals = new Uint32Array(count);
+  if (chunk === wholePart) {
+    const cursor = { at: 1 };
+    let last = -1;
+    let found = 0;
+    for (; cursor.at < body.length; found += 1) {
+      last += readVarint(body, cursor);
+      ordinals[found] = last;
+    }
+    assert(found === count, "a part has as many ordinals of a key as its directory states");
+    return ordinals;
+  }
+  const lows = readOrdinals(body, count);
+  for (let at = 0; at < count; at += 1) ordinals[at] = chunk * ordinalsPerChunk + (lows[at] ?? 0);
+  return ordinals;
+}
+
 /** Sets the bit of each ordinal of a list; bits are numbered from the lowest of each byte. */
 export function markOrdinals(bytes: Uint8Array, count: number, bits: Uint8Array): void {
   if (bytes[0] !== forms.bits) {
@@ -371,8 +403,12 @@ export function bitsOfList(bytes: Uint8Array, count: number): Uint8Array {
 
 /** Selects the ordinals that a list has too. @param ordinals - In order; they are overwritten. */
 export function meetList(bytes: Uint8Array, count: number, ordinals: Uint16Array): Uint16Array {
-  if (bytes[0] === forms.bits) return selectByBits(ordinals, bytes.subarray(1), true);
-  const others = readOrdinals(bytes, count);
+  if (bytes[0] === forms.bits) return selectByBits(ordinals, bytes.subarray(1));
+  return meetOrdinals(readOrdinals(bytes, count), ordinals);
+}
+
+/** Selects the ordinals that others have too. @param ordinals - In order, as the others; they are overwritten. */
+export function meetOrdinals(others: Uint16Array, ordinals: Uint16Array): Uint16Array {
   let met = 0;
   let at = 0;
   for (let index = 0; index < ordinals.length; index += 1) {
@@ -383,13 +419,13 @@ export function meetList(bytes: Uint8Array, count: number, ordinals: Uint16Array
   return ordinals.subarray(0, met);
 }
 
-/** Selects the ordinals whose bit is set, or is not set. @param ordinals - In order; they are overwritten. */
-export function selectByBits(ordinals: Uint16Array, bits: Uint8Array, wanted: boolean): Uint16Array {
+/** Selects the ordinals whose bit is set. @param ordinals - In order; they are overwritten. */
+export function selectByBits(ordinals: Uint16Array, bits: Uint8Array): Uint16Array {
   let count = 0;
   for (let at = 0; at < ordinals.length; at += 1) {
     const ordinal = ordinals[at] ?? 0;
     const isSet = ((bits[ordinal >>> 3] ?? 0) & (1 << (ordinal & 7))) !== 0;
-    if (isSet === wanted) ordinals[count++] = ordinal;
+    if (isSet) ordinals[count++] = ordinal;
   }
   return ordinals.subarray(0, count);
 }
@@ -426,8 +462,8 @@ function writeBits(ordinals: Uint16Array, chunkRows: number): Uint8Array {
   return bytes;
 }
 
-function writeSteps(ordinals: Uint16Array): Uint8Array {
-  const bytes = new Uint8Array(1 + ordinals.length * 3);
+function writeSteps(ordinals: Uint16Array | Uint32Array): Uint8Array {
+  const bytes = new Uint8Array(1 + ordinals.length * stepBytesMax);
   bytes[0] = forms.steps;
   let at = 1;
   let last = -1;

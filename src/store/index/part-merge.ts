@@ -18,13 +18,12 @@ import {
   bucketOf,
   keyOfWords,
   ordinalOfWord,
-  ordinalsPerChunk,
+  ordinalsOfList,
   type PartList,
   type PlaceList,
   partKeyBits,
   partKeyOf,
   placesPerBlock,
-  readOrdinals,
   readPlaces,
   splitEntries,
   withoutRepeats,
@@ -344,10 +343,9 @@ function createEntries(most: number, { start, end }: KeyRange) {
         if (key >= start && key < end) add(key, renumbered[ordinalOfWord(low)] ?? 0);
       }
     },
-    addList: ({ key, chunk, count, body }: StoredList, renumbered: Uint32Array): void => {
-      const ordinals = readOrdinals(body, count);
-      for (let index = 0; index < ordinals.length; index += 1)
-        add(key, renumbered[chunk * ordinalsPerChunk + (ordinals[index] ?? 0)] ?? 0);
+    addList: ({ key, ...list }: StoredList, renumbered: Uint32Array): void => {
+      const ordinals = ordinalsOfList(list);
+      for (let index = 0; index < ordinals.length; index += 1) add(key, renumbered[ordinals[index] ?? 0] ?? 0);
     },
     sorted: (): BigUint64Array => withoutRepeats(entries.subarray(0, at / 2).sort()),
   };

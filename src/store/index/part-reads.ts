@@ -1,6 +1,9 @@
 /**
  * Reads parts of the posting index: the rows of a part that are in several groups of keys, in place order.
  *
+ * A part says what may be at a place: a row that was removed is still in it, and another row may have taken its place.
+ * So no row is left out because a part says that it has an unwanted tag; the row itself decides.
+ *
  * Within a part, rows are numbered by place (ordinals). The lists of keys are intersected in memory in chunks of
  * 65,536: the shortest list of a chunk is iterated, the others are tested as bitmaps.
  *
@@ -19,7 +22,9 @@ import {
   keyOfWords,
   markOrdinals,
   meetList,
+  meetOrdinals,
   ordinalOfWord,
+  ordinalsOfList,
   ordinalsPerChunk,
   type PlaceList,
   partKeyOf,
@@ -29,6 +34,7 @@ import {
   readPlaces,
   selectByBits,
   setBit,
+  wholePart,
 } from "./part-image.ts";
 import { compareHalves, type PlaceHalves } from "./place.ts";
 
@@ -40,8 +46,6 @@ export type PartQuery = Readonly<{
   last: PlaceHalves;
   /** Filter keys; a row must be in each group. At least one group. */
   groups: readonly (readonly number[])[];
-  /** A row must be in no group of these. */
-  excluded: readonly (readonly number[])[];
   /** Called between chunks; throws to end the query. */
   checkpoint: () => void;
 }>;
@@ -96,12 +100,11 @@ export function createPartReads(db: Database): PartReads {
       const { start, end } = ordinalsBetween(places, part, query);
       if (start >= end) return;
       const groups = query.groups.map((keys) => listsOf(part, keys));
-      const excluded = query.excluded.map((keys) => listsOf(part, keys));
       for (const chunk of chunksOf(groups, query.order)) {
         const base = chunk * ordinalsPerChunk;
         if (base >= end || base + ordinalsPerChunk <= start) continue;
         query.checkpoint();
-        const met = meetInChunk(chunk, groups, excluded);
+        const met = meetInChunk(chunk, groups);
         const from = countWhile(met.length, (at) => base + (met[at] ?? 0) < start);
         const to = countWhile(met.length, (at) => base + (met[at] ?? 0) < end);
         const ordinals = met.subarray(from, to);
@@ -338,8 +341,8 @@ export function chunksOf(groups: readonly GroupLists[], order: "asc" | "desc"): 
   return [...(shortest?.keys() ?? [])].sort((a, b) => (order === "asc" ? a - b : b - a));
 }
 
-/** The rows of a chunk that are in every group and in no excluded group: lower halves of ordinals, in order. */
-function meetInChunk(chunk: number, groups: readonly GroupLists[], excluded: readonly GroupLists[]): Uint16Array {
+/** The rows of a chunk that are in every group: lower halves of ordinals, in order. */
+function meetInChunk(chunk: number, groups: readonly GroupLists[]): Uint16Array {
   const inChunk = groups.map((group) => group.get(chunk) ?? []);
   const [shortest = [], ...others] = inChunk.sort((a, b) => countOf(a) - countOf(b));
   if (countOf(shortest) === 0) return new Uint16Array(0);
@@ -347,10 +350,9 @@ function meetInChunk(chunk: number, groups: readonly GroupLists[], excluded: rea
   for (const lists of others) {
     if (met.length === 0) return met;
     const [only] = lists;
-    met = lists.length === 1 && only !== undefined ? only.meet(met) : selectByBits(met, bitsOf(lists), true);
+    met = lists.length === 1 && only !== undefined ? only.meet(met) : selectByBits(met, bitsOf(lists));
   }
-  const out = excluded.flatMap((group) => group.get(chunk) ?? []);
-  return out.length === 0 || met.length === 0 ? met : selectByBits(met, bitsOf(out), false);
+  return met;
 }
 
 function sizeOf(group: GroupLists): number {
@@ -414,8 +416,9 @@ function createKeyLists(
     prepareQuery<{ body: Uint8Array }>(db, `SELECT body FROM ${table} WHERE n = (? << 24) | ?`);
   const list = bodyOf("part_lists");
   const bucket = bodyOf("part_rare");
+  const bodyOfList = (part: number, number: number): Uint8Array => list.get(part, number)?.body ?? new Uint8Array(0);
   const stored = (part: number, number: number, count: number): ChunkList => {
-    const body = (): Uint8Array => list.get(part, number)?.body ?? new Uint8Array(0);
+    const body = (): Uint8Array => bodyOfList(part, number);
     return {
       count,
       read: () => readOrdinals(body(), count),
@@ -425,20 +428,24 @@ function createKeyLists(
     };
   };
 
+  const listsOfKey = function* ({ part, buckets }: PartInfo, key: number): Generator<[chunk: number, list: ChunkList]> {
+    const chunks = directory.all(part, key);
+    for (const { chunk, count, list: number } of chunks) {
+      if (chunk !== wholePart) yield [chunk, stored(part, number, count)];
+      else yield* byChunk(ordinalsOfList({ chunk, count, body: bodyOfList(part, number) }));
+    }
+    // A key has either lists or entries in its bucket, never both.
+    if (chunks.length > 0) return;
+    const rare = rareOrdinals(bucket.get(part, bucketOf(key, buckets))?.body, key);
+    yield* byChunk(Uint32Array.from(rare));
+  };
+
   return (info, keys) => {
-    const { part, buckets } = info;
     const lists = new Map<number, ChunkList[]>();
-    const add = (chunk: number, found: ChunkList): void => {
-      lists.set(chunk, [...(lists.get(chunk) ?? []), found]);
-    };
-    for (const wanted of keys) {
-      if (!mayHave(info, wanted)) continue;
-      const key = partKeyOf(wanted);
-      const chunks = directory.all(part, key);
-      for (const { chunk, count, list: number } of chunks) add(chunk, stored(part, number, count));
-      // A key has either lists or entries in its bucket, never both.
-      if (chunks.length > 0) continue;
-      for (const [chunk, found] of rareLists(bucket.get(part, bucketOf(key, buckets))?.body, key)) add(chunk, found);
+    for (const key of keys) {
+      if (!mayHave(info, key)) continue;
+      for (const [chunk, found] of listsOfKey(info, partKeyOf(key)))
+        lists.set(chunk, [...(lists.get(chunk) ?? []), found]);
     }
     return lists;
   };
@@ -455,27 +462,31 @@ function rareOrdinals(body: Uint8Array | undefined, key: number): number[] {
   return found;
 }
 
-/** The rows of a key in a bucket, by chunk. */
-function rareLists(body: Uint8Array | undefined, key: number): [number, ChunkList][] {
-  const found = new Map<number, number[]>();
-  for (const ordinal of rareOrdinals(body, key)) {
-    const chunk = Math.floor(ordinal / ordinalsPerChunk);
-    found.set(chunk, [...(found.get(chunk) ?? []), ordinal % ordinalsPerChunk]);
+/** Ordinals of a part in order, by chunk. */
+function* byChunk(ordinals: Uint32Array): Generator<[chunk: number, list: ChunkList]> {
+  for (let start = 0; start < ordinals.length; ) {
+    const chunk = Math.floor((ordinals[start] ?? 0) / ordinalsPerChunk);
+    const end =
+      start + countWhile(ordinals.length - start, (at) => (ordinals[start + at] ?? 0) < (chunk + 1) * ordinalsPerChunk);
+    yield [chunk, listOf(Uint16Array.from(ordinals.subarray(start, end)))];
+    start = end;
   }
-  return [...found].map(([chunk, ordinals]) => [
-    chunk,
-    {
-      count: ordinals.length,
-      read: () => Uint16Array.from(ordinals),
-      meet: (others) => others.filter((ordinal) => ordinals.includes(ordinal)),
-      bits: () => {
-        const bits = new Uint8Array(ordinalsPerChunk / 8);
-        for (const ordinal of ordinals) setBit(bits, ordinal);
-        return bits;
-      },
-      mark: (bits) => {
-        for (const ordinal of ordinals) setBit(bits, ordinal);
-      },
+}
+
+/** @param ordinals - Lower halves, in order. */
+function listOf(ordinals: Uint16Array): ChunkList {
+  const mark = (bits: Uint8Array): void => {
+    for (const ordinal of ordinals) setBit(bits, ordinal);
+  };
+  return {
+    count: ordinals.length,
+    read: () => ordinals.slice(),
+    meet: (others) => meetOrdinals(ordinals, others),
+    bits: () => {
+      const bits = new Uint8Array(ordinalsPerChunk / 8);
+      mark(bits);
+      return bits;
     },
-  ]);
+    mark,
+  };
 }

@@ -18,11 +18,10 @@ import {
   imageOfPart,
   mergeParts,
   type NewPartRows,
-  ordinalsPerChunk,
+  ordinalsOfList,
   type PartRows,
   type PlaceList,
   partRowsMax,
-  readOrdinals,
   readPlaces,
 } from "./part-image.ts";
 import type { MergedBodies, MergedPart, PartMerge } from "./part-merge.ts";
@@ -319,10 +318,10 @@ export function createPartLoader(db: Database): (part: number) => PartRows {
       bytes.set(body, at * 4);
       at += body.length / 4;
     }
-    for (const { key, chunk, count, body } of lists.all(part)) {
-      const base = (key % 256) * 2 ** 24 + chunk * ordinalsPerChunk;
+    for (const { key, ...list } of lists.all(part)) {
+      const base = (key % 256) * 2 ** 24;
       const high = Math.floor(key / 256);
-      const ordinals = readOrdinals(body, count);
+      const ordinals = ordinalsOfList(list);
       for (let index = 0; index < ordinals.length; index += 1) {
         words[at] = base + (ordinals[index] ?? 0);
         words[at + 1] = high;

@@ -158,7 +158,7 @@ function createCandidates({ db, keys, parts }: PageParts, windows: WindowSizes):
     const recent: WindowWalk = { ...common, sources, tests: { ...tests, excluded: unwanted } };
     const inParts = onlyTransactions ? [...wantedGroups, [keys.transaction()]] : wantedGroups;
     const bounds = { first: halvesOf(range.first), last: halvesOf(range.last) };
-    const query = { ...bounds, order, groups: inParts, excluded: unwanted, checkpoint };
+    const query = { ...bounds, order, groups: inParts, checkpoint };
     const streams = parts
       .list()
       .filter((part) => overlaps(part, bounds) && (walk.ids === undefined || part.keys !== null))

@@ -33,7 +33,10 @@ function rowsOf(random: Random, count: number): NewPartRow[] {
   let low = 0;
   return Array.from({ length: count }, (_, index) => {
     low += 1 + random.below(3);
-    const keys = [keyOf(1), keyOf(2 + random.below(20)), keyOf(100 + random.below(count)), keyOf(10 ** 6 + index)];
+    const keys = [
+      ...[keyOf(1), keyOf(2 + random.below(20)), keyOf(100 + random.below(count)), keyOf(10 ** 6 + index)],
+      keyOf(10 ** 7 + random.below(2_000)), // one list in a part of several chunks
+    ];
     return { high: 7 + Math.floor(index / 1_000), low, keys };
   });
 }

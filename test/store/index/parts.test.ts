@@ -100,12 +100,20 @@ const sizes: PartSizes = {
   mergedRowsMax: 2 ** 19,
 };
 
-/** Rows at distinct places with keys of all frequencies: in every second row, in one of a hundred, in one row. */
+/**
+ * Rows at distinct places with keys of all frequencies: in every second row, in one of a hundred, in one row, and in one
+ * of 1,500, of which a part of several chunks has one list.
+ */
 function rowsOf(random: Random, count: number, high = 5): NewPartRow[] {
   let low = 0;
   return Array.from({ length: count }, (_, index) => {
     low += 1 + random.below(3);
-    const keys = [keyOf(1 + (index % 2)), keyOf(10 + random.below(100)), keyOf(1_000 + random.below(10 ** 6))];
+    const keys = [
+      keyOf(1 + (index % 2)),
+      keyOf(10 + random.below(100)),
+      keyOf(10_000 + random.below(10 ** 6)),
+      keyOf(1_000 + random.below(1_500)),
+    ];
     return {
       high: high + Math.floor(index / 5_000),
       low,
@@ -137,22 +145,24 @@ function findAll(db: Database, query: PartQuery): PlaceHalves[] {
 const everywhere = { first: { high: 0, low: 0 }, last: { high: 2 ** 32 - 1, low: 2 ** 31 - 1 } };
 
 describe("parts", () => {
-  test("find the rows that are in all groups, in no excluded group and in a range, in both orders", () => {
+  test("find the rows that are in all groups and in a range, in both orders", () => {
     const random = createRandom(seedOr(21));
     const rows = rowsOf(random, 150_000);
     using db = openTables();
     createParts(db, sizes).add(columnsOf(rows));
     const keySets = rows.map(({ keys }) => new Set(keys));
-    for (let count = 0; count < 40; count += 1) {
+    for (let count = 0; count < 80; count += 1) {
       const [low, high] = [random.below(rows.length), random.below(rows.length)].sort((a, b) => a - b);
       const group = (): number[] =>
         random.chance(0.5)
           ? [keyOf(1 + random.below(2))]
-          : random.chance(0.8)
+          : random.chance(0.6)
             ? [keyOf(10 + random.below(110)), keyOf(10 + random.below(100))]
-            : (rows[random.below(rows.length)]?.keys.slice(2, 3) ?? []);
+            : random.pick([
+                rows[random.below(rows.length)]?.keys.slice(2, 3) ?? [],
+                [keyOf(1_000 + random.below(1_500)), keyOf(1_000 + random.below(1_500))],
+              ]);
       const groups = [group(), ...(random.chance(0.6) ? [group()] : [])];
-      const excluded = random.chance(0.3) ? [group()] : [];
       const range =
         random.chance(0.5) || low === undefined || high === undefined
           ? everywhere
@@ -161,11 +171,10 @@ describe("parts", () => {
         (row, index) =>
           compareHalves(row, range.first) >= 0 &&
           compareHalves(row, range.last) <= 0 &&
-          groups.every((keys) => keys.some((key) => keySets[index]?.has(key))) &&
-          !excluded.some((keys) => keys.some((key) => keySets[index]?.has(key))),
+          groups.every((keys) => keys.some((key) => keySets[index]?.has(key))),
       );
       const order = random.chance(0.5) ? "asc" : "desc";
-      const found = findAll(db, { ...range, groups, excluded, order, checkpoint: () => undefined });
+      const found = findAll(db, { ...range, groups, order, checkpoint: () => undefined });
       const places = expected.map(({ high: above, low: below }) => ({ high: above, low: below }));
       expect(found).toEqual(order === "asc" ? places : places.reverse());
     }
@@ -194,6 +203,26 @@ describe("parts", () => {
     const loaded = createPartLoader(db)(1);
     expect(loaded.places).toEqual(gathered.places);
     expect(loaded.entries.sort()).toEqual(gathered.entries);
+  });
+
+  test("a key with few rows for each chunk has one list, one more row has a list for each chunk", () => {
+    const listsOf = (each: number) => {
+      const rows = Array.from({ length: 4 * ordinalsPerChunk }, (_, low) => {
+        const isListed = low % ordinalsPerChunk === 0 || low % ordinalsPerChunk > ordinalsPerChunk - each;
+        return { high: 1, low, keys: isListed ? [keyOf(1), keyOf(2)] : [keyOf(2)] };
+      });
+      using db = openTables();
+      createParts(db, sizes).add(columnsOf(rows));
+      const query = { ...everywhere, groups: [[keyOf(1)], [keyOf(2)]], order: "asc" } as const;
+      const found = findAll(db, { ...query, checkpoint: () => undefined });
+      expect(found).toEqual(rows.filter(({ keys }) => keys.length > 1).map(({ high, low }) => ({ high, low })));
+      const lists = db.query<{ chunk: number; count: number }, []>(
+        "SELECT chunk, count FROM part_keys WHERE count < 999",
+      );
+      return lists.all();
+    };
+    expect(listsOf(63)).toEqual([{ chunk: -1, count: 4 * 63 }]);
+    expect(listsOf(64)).toEqual([0, 1, 2, 3].map((chunk) => ({ chunk, count: 64 })));
   });
 
   test("merged parts, disjoint or overlapping, equal one part made of all rows", () => {
@@ -232,7 +261,7 @@ describe("parts", () => {
     expect(Math.max(...counts.map(({ count }) => count))).toBeLessThanOrEqual(2_000);
     for (const key of [1, 2, 15, 60]) {
       const expected = rows.filter(({ keys }) => keys.includes(keyOf(key)));
-      const query = { ...everywhere, groups: [[keyOf(key)]], excluded: [], checkpoint: () => undefined };
+      const query = { ...everywhere, groups: [[keyOf(key)]], checkpoint: () => undefined };
       const places = expected.map(({ high, low }) => ({ high, low }));
       expect(findAll(db, { ...query, order: "asc" })).toEqual(places);
       expect(findAll(db, { ...query, order: "desc" })).toEqual(places.reverse());
@@ -253,7 +282,7 @@ describe("parts", () => {
       chunks += 1;
       if (chunks === 2) throw new Error("too late");
     };
-    const query = { ...everywhere, groups: [[keyOf(1)]], excluded: [], order: "asc", checkpoint } as const;
+    const query = { ...everywhere, groups: [[keyOf(1)]], order: "asc", checkpoint } as const;
     expect(() => findAll(db, query)).toThrow("too late");
   });
 });
