@@ -1,8 +1,8 @@
 /**
  * The format of a part of the posting index: rows by place, and for each key the rows that have it.
  *
- * Keys with few rows share buckets of plain entries. A key with many rows has a separate list for each chunk of
- * ordinals; a directory of counts shows which list is shortest. A stored part never changes.
+ * Keys with few rows share buckets of plain entries. A key with more rows has one list, and one with many a separate list
+ * for each chunk of ordinals; a directory of counts shows which list is shortest. A stored part never changes.
  *
  * Rows of a part are numbered by place (ordinals). Places and ordinals are sorted, so both are stored as differences
  * in as few bytes as possible.
