@@ -58,7 +58,7 @@ describeWith(browser, "/api-docs", () => {
     };
     expect(await lightness()).toBeLessThan(64);
     await page.emulateMedia({ colorScheme: "light" });
-    await page.waitForFunction("!document.documentElement.classList.contains('dark-mode')", undefined, { timeout });
+    await page.locator("html:not(.dark-mode)").waitFor({ timeout });
     await page.close();
   }, 120_000);
 });
