@@ -9,7 +9,7 @@
 import type { Database } from "bun:sqlite";
 import { createFilterKeys, type FilterKeys } from "../../src/store/index/filter-key.ts";
 import { type CounterName, createCountsReader } from "../../src/store/index/index-counters.ts";
-import { createPartReads, type PartInfo, type PartReads } from "../../src/store/index/part-reads.ts";
+import { createPartReads, type IdCandidate, type PartInfo, type PartReads } from "../../src/store/index/part-reads.ts";
 import { createPartLoader } from "../../src/store/index/parts.ts";
 import { packHeight, pendingHeight } from "../../src/store/index/place.ts";
 import type { FindableRow } from "../../src/store/index/postings.ts";
@@ -190,8 +190,8 @@ export function checkFindable(db: Database, checkpoint: () => void): PostingFaul
     const found = has.get(JSON.stringify(wanted), row.high, row.low)?.found;
     if (found !== wanted.length) faults.push(`a row has ${found} of ${wanted.length} postings: ${row.high}`);
     if (isUnsealed || rows % every !== 0) continue;
-    const idKeys = !isMigrated && isPosted(row) ? [] : [keys.id(row.id)];
-    if (!isInParts(parts, infos, [...idKeys, ...filters], row) || !isInParts(parts, infos, marksOf(keys, row), row))
+    const isIdFound = hasPlace(parts.placesOfIds([keys.id(row.id)]), row) || (!isMigrated && isPosted(row));
+    if (!isIdFound || !isInParts(parts, infos, filters, row) || !isInParts(parts, infos, marksOf(keys, row), row))
       faults.push(`a row is found by no part: ${row.high}`);
   }
   const all = prepareQuery<{ n: number }>(db, "SELECT count(*) AS n FROM postings").get()?.n;
@@ -202,7 +202,9 @@ export function checkFindable(db: Database, checkpoint: () => void): PostingFaul
 
 /** Bodies that belong to no part, and parts whose rows do not state their content. */
 function checkParts(db: Database): string[] {
-  const bodies = ["part_places", "part_rare", "part_lists"].map((table) => `SELECT n >> 24 AS part FROM ${table}`);
+  const bodies = ["part_places", "part_ids", "part_rare", "part_lists"].map(
+    (table) => `SELECT n >> 24 AS part FROM ${table}`,
+  );
   const orphans = prepareQuery<{ part: number }>(
     db,
     `SELECT DISTINCT part FROM (${bodies.join(" UNION ALL ")} UNION ALL SELECT part FROM part_keys)
@@ -242,6 +244,10 @@ function* eachRow(
     if (end === undefined) return;
     last = end;
   }
+}
+
+function hasPlace(candidates: readonly IdCandidate[], { high, low }: FindableRow): boolean {
+  return candidates.some(({ place }) => place.high === high && place.low === low);
 }
 
 /** The key that only transactions have. */

@@ -298,6 +298,16 @@ UPDATE bundles SET next_entry = 0, next_matched = 0 WHERE next_entry > 0;
  */
 const wholeLists = "SELECT 1;";
 
+/**
+ * Ids apart from the other keys of a part, in buckets of their own; buckets have a form in their first byte.
+ *   parts.id_buckets   NULL for a part of an earlier release, whose buckets have no form, and whose ids are among its
+ *                      keys, or in `postings`
+ */
+const idsApart = `
+CREATE TABLE part_ids (n INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+ALTER TABLE parts ADD COLUMN id_buckets INTEGER;
+`;
+
 /** The scripts from an empty file to the newest version. */
 export const indexMigrations: readonly string[] = [
   tables,
@@ -312,4 +322,5 @@ export const indexMigrations: readonly string[] = [
   placesOfChanges,
   invalidCounts,
   wholeLists,
+  idsApart,
 ];

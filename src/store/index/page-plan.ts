@@ -203,8 +203,10 @@ function createChildRanges(db: Database, ids: IdPlaces): (id: Id) => readonly Ch
   };
 }
 
+/** Sorted, so that successive ids read the next block of a filter. */
 function idKeys({ ids }: PagePlan, keys: FilterKeys): number[] | undefined {
-  return listed(ids) === undefined ? undefined : distinct((ids ?? []).map((id) => keys.id(idBytes(id))));
+  if (listed(ids) === undefined) return undefined;
+  return distinct((ids ?? []).map((id) => keys.id(idBytes(id)))).sort((a, b) => a - b);
 }
 
 function groupsOf(plan: PagePlan, keys: FilterKeys): (readonly number[])[] {

@@ -2,26 +2,43 @@
  * Filters of parts: whether a part may have a key. A look-up touches only the parts whose filter has its key.
  *
  * A filter is a split-block Bloom filter: a key sets one bit in each of the eight words of one block of 32 bytes, so a
- * test reads one cache line. With ten bits a key, about 1.2 % of absent keys pass (measured, part-filter.test.ts).
- * Filters of large parts are files that all threads map into memory. A filter only saves work: without one, or where it
- * is damaged, the part is searched.
+ * test reads one cache line. A part has two of them. That of its ids has 16 bits a key, because each row that is added
+ * is looked for in all parts: 0.15 % of absent ids pass. That of all other keys has ten bits a key, and 1.2 % of absent
+ * keys pass (both measured, part-filter.test.ts). Filters of large parts are files that all threads map into memory. A
+ * filter only saves work: without one, or where it is damaged, the part is searched.
  *
- * A file ends with a checksum of each 4 KiB, which is checked before their first use: a filter that is opened is not
- * read, and the first look-up after a start reads a few pages instead of all filters.
+ * A file has the filter of ids, that of the other keys, and a checksum of each 4 KiB, which is checked before their
+ * first use: a filter that is opened is not read, and the first look-up after a start reads a few pages instead of all
+ * filters.
  * Source: docs/reference/index-layout.md#filters-of-parts.
  * @module
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../../lib/assert.ts";
-import { partKeyBits } from "./part-image.ts";
+import { partKeyBits } from "./part-entries.ts";
 
 /** Whether a part may have a key; false: it does not have it. */
-export type PartFilter = Readonly<{ has: (partKey: number) => boolean }>;
+export type KeyFilter = Readonly<{
+  has: (partKey: number) => boolean;
+  /** The indices of the keys that pass. */
+  passing: (sought: SoughtKeys) => number[];
+}>;
+
+/** The filters of a part; `ids` is undefined for a part of an earlier release, whose ids are among its keys. */
+export type PartFilters<Filter = KeyFilter> = Readonly<{ ids: Filter | undefined; keys: Filter }>;
 
 /** A filter that is being made. */
-export type NewFilter = PartFilter & Readonly<{ add: (partKey: number) => void; bytes: Uint8Array<ArrayBuffer> }>;
+export type NewFilter = KeyFilter & Readonly<{ add: (partKey: number) => void; bytes: Uint8Array<ArrayBuffer> }>;
 
+/** Keys that many filters are tested for. In order of keys, successive tests read the next block of a filter. */
+export type SoughtKeys = Readonly<{
+  /** Of each key its share of all keys, which chooses the block, and its trailing 32 bits. */
+  shares: Float64Array;
+  lows: Int32Array;
+}>;
+
+const bitsPerId = 16;
 const bitsPerKey = 10;
 const wordsPerBlock = 8;
 const blockBytes = wordsPerBlock * 4;
@@ -31,17 +48,27 @@ const factors = Int32Array.of(
 );
 
 /** Bytes of the filter of a number of keys. */
-function filterBytes(keys: number): number {
-  return Math.max(1, Math.ceil((keys * bitsPerKey) / (blockBytes * 8))) * blockBytes;
+function filterBytes(keys: number, bits: number): number {
+  return Math.max(1, Math.ceil((keys * bits) / (blockBytes * 8))) * blockBytes;
 }
 
-/** @param keysMax - Distinct keys; more keys only let more absent ones pass. */
+/** The filter of the keys of a part, but for its ids. @param keysMax - Distinct keys; with more of them, more absent ones pass. */
 export function createFilter(keysMax: number): NewFilter {
-  const words = new Uint32Array(filterBytes(keysMax) / 4);
+  return newFilter(filterBytes(keysMax, bitsPerKey));
+}
+
+/** The filter of the ids of a part. @param rows - Of the part. */
+export function createIdFilter(rows: number): NewFilter {
+  return newFilter(filterBytes(rows, bitsPerId));
+}
+
+function newFilter(bytes: number): NewFilter {
+  const words = new Uint32Array(bytes / 4);
+  const blocks = words.length / wordsPerBlock;
   return {
     ...filterOf(words),
     add: (partKey) => {
-      const block = blockOf(partKey, words.length / wordsPerBlock);
+      const block = Math.floor(shareOf(partKey) * blocks) * wordsPerBlock;
       const low = partKey | 0;
       for (let word = 0; word < wordsPerBlock; word += 1)
         words[block + word] = (words[block + word] ?? 0) | bitOf(low, word);
@@ -50,24 +77,35 @@ export function createFilter(keysMax: number): NewFilter {
   };
 }
 
+/** Keys to look for in several parts. @param keys - Leading bits of filter keys. */
+export function soughtKeys(keys: readonly number[]): SoughtKeys {
+  return { shares: Float64Array.from(keys, shareOf), lows: Int32Array.from(keys, (key) => key | 0) };
+}
+
 /** @param isSound - Whether the page of a word may be used; where it may not, every key passes. */
-function filterOf(words: Uint32Array, isSound: (word: number) => boolean = () => true): PartFilter {
+function filterOf(words: Uint32Array, isSound: (word: number) => boolean = () => true): KeyFilter {
   const blocks = words.length / wordsPerBlock;
+  const passes = (share: number, low: number): boolean => {
+    const block = Math.floor(share * blocks) * wordsPerBlock;
+    if (!isSound(block)) return true;
+    for (let word = 0; word < wordsPerBlock; word += 1)
+      if (((words[block + word] ?? 0) & bitOf(low, word)) === 0) return false;
+    return true;
+  };
   return {
-    has: (partKey) => {
-      const block = blockOf(partKey, blocks);
-      if (!isSound(block)) return true;
-      const low = partKey | 0;
-      for (let word = 0; word < wordsPerBlock; word += 1)
-        if (((words[block + word] ?? 0) & bitOf(low, word)) === 0) return false;
-      return true;
+    has: (partKey) => passes(shareOf(partKey), partKey | 0),
+    passing: ({ shares, lows }) => {
+      const found: number[] = [];
+      for (let index = 0; index < lows.length; index += 1)
+        if (passes(shares[index] ?? 0, lows[index] ?? 0)) found.push(index);
+      return found;
     },
   };
 }
 
-/** The first word of a key's block. The leading bits choose the block, so sorted keys visit blocks in order. */
-function blockOf(partKey: number, blocks: number): number {
-  return Math.floor((partKey / 2 ** partKeyBits) * blocks) * wordsPerBlock;
+/** The leading bits of a key choose its block, so sorted keys visit blocks in order. */
+function shareOf(partKey: number): number {
+  return partKey / 2 ** partKeyBits;
 }
 
 /** The trailing 32 bits of a key choose the bit of each word. */
@@ -85,8 +123,9 @@ export function filterFolderOf(indexPath: string): string {
  *
  * @returns Its name: the part's number, and a checksum of the checksums.
  */
-export function writeFilterFile(folder: string, part: number, { bytes }: NewFilter): string {
+export function writeFilterFile(folder: string, part: number, { ids, keys }: PartFilters<NewFilter>): string {
   mkdirSync(folder, { recursive: true });
+  const bytes = Buffer.concat([ids?.bytes ?? new Uint8Array(0), keys.bytes]);
   const sums = Uint32Array.from({ length: sumsOf(bytes.length) }, (_, page) => sumOf(bytes, page));
   const name = `${part}-${checksumOf(new Uint8Array(sums.buffer))}`;
   const temporary = join(folder, `${name}.part`);
@@ -95,10 +134,21 @@ export function writeFilterFile(folder: string, part: number, { bytes }: NewFilt
   return name;
 }
 
-/** Opens a filter's file; undefined when it is missing, or damaged in its length or checksums. */
-export function openFilterFile(folder: string, name: string): PartFilter | undefined {
+/**
+ * Opens the filters of a part; undefined when their file is missing, or damaged in its length or checksums.
+ *
+ * @param rows - Of the part, when it has a filter of ids.
+ */
+export function openFilterFile(folder: string, name: string, rows: number | undefined): PartFilters | undefined {
   const file = openFile(folder, name);
-  return file && filterOf(file.words, createPageCheck(file));
+  if (file === undefined) return undefined;
+  const idWords = rows === undefined ? 0 : filterBytes(rows, bitsPerId) / 4;
+  if (idWords >= file.words.length) return undefined;
+  const isSound = createPageCheck(file);
+  return {
+    ids: rows === undefined ? undefined : filterOf(file.words.subarray(0, idWords), isSound),
+    keys: filterOf(file.words.subarray(idWords), (word) => isSound(idWords + word)),
+  };
 }
 
 /** Whether a filter's file is there, and no page of it is damaged. Reads all of it. */

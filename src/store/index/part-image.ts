@@ -10,10 +10,22 @@
  * @module
  */
 import { assert } from "../../lib/assert.ts";
-import { filterKeyBits } from "./filter-key.ts";
+import {
+  type BucketForm,
+  bucketsFor,
+  inBuckets,
+  keyOfWords,
+  ordinalOfWord,
+  partKeyBits,
+  partKeyOf,
+  writeBucket,
+} from "./part-entries.ts";
 
-/** Rows of a part and their entries: `partKey << 24 | ordinal`, sorted. */
-export type PartRows = Readonly<{ places: PlaceList; entries: BigUint64Array }>;
+/** Rows of a part; the entries of their ids, and of all other keys, both sorted. */
+export type PartRows = Readonly<{ places: PlaceList; ids: BigUint64Array; entries: BigUint64Array }>;
+
+/** A body and its number in the part. */
+export type NumberedBody = Readonly<{ number: number; body: Uint8Array }>;
 
 /** The list of one key in one chunk, or in all of the part (`wholePart`). */
 export type PartList = Readonly<{ key: number; chunk: number; count: number; body: Uint8Array }>;
@@ -21,20 +33,20 @@ export type PartList = Readonly<{ key: number; chunk: number; count: number; bod
 /** The stored form of a part. */
 export type PartImage = Readonly<{
   count: number;
-  /** Number of distinct keys. */
+  /** Number of distinct keys, ids not among them. */
   keys: number;
   /** Blocks of places. */
   places: readonly Uint8Array[];
   /** The first place of each block: upper and lower half, 4 bytes each. */
   starts: Uint8Array;
-  /** Sorted entries of rare keys; bucket = floor(key × buckets / 2^40). */
-  rare: readonly Uint8Array[];
+  /** Number of buckets of ids, and those that are not empty. */
+  idBuckets: number;
+  ids: readonly NumberedBody[];
+  /** Number of buckets of rare keys, and those that are not empty. */
+  buckets: number;
+  rare: readonly NumberedBody[];
   lists: readonly PartList[];
 }>;
-
-/** Bits of a filter's key in a part. The other 24 bits of an entry are the row's ordinal. */
-export const partKeyBits = 40;
-const partKeyScale = 2 ** (filterKeyBits - partKeyBits);
 
 /** Maximum number of rows of a part. */
 export const partRowsMax = 2 ** (64 - partKeyBits);
@@ -42,43 +54,10 @@ export const partRowsMax = 2 ** (64 - partKeyBits);
 /** A key with at most this many rows in a part has no separate list. */
 const rareRowsMax = 16;
 
-/** Average number of entries of a bucket: a look-up of a rare key reads a kilobyte. */
-const entriesPerBucket = 120;
-
-/** The number of buckets for so many entries of rare keys. */
-export function bucketsFor(rareEntries: number): number {
-  return Math.max(1, Math.ceil(rareEntries / entriesPerBucket));
-}
-
-/** The leading bits of a filter's key that parts store. */
-export function partKeyOf(key: number): number {
-  return Math.floor(key / partKeyScale);
-}
-
-/** The bucket of a rare key. */
-export function bucketOf(partKey: number, buckets: number): number {
-  return Math.floor((partKey / 2 ** partKeyBits) * buckets);
-}
-
-/** The key of an entry, from its two 32-bit words. */
-export function keyOfWords(low: number, high: number): number {
-  return high * 256 + (low >>> 24);
-}
-
-/** The ordinal of an entry, from its lower word. */
-export function ordinalOfWord(low: number): number {
-  return low & 0xffffff;
-}
-
-/** The words of a body. They are copied, because SQLite's buffers may not be aligned to four bytes. */
-export function alignedWords(body: Uint8Array): Uint32Array {
-  return new Uint32Array(new Uint8Array(body).buffer);
-}
-
-/** A row for a new part, with its filter keys. */
+/** A row for a new part, with its filter keys: first that of its id. */
 export type NewPartRow = Readonly<{ high: number; low: number; keys: readonly number[] }>;
 
-/** Rows for a new part in columns, in place order; `keyEnds`: the end of each row's keys. */
+/** Rows for a new part in columns, in place order; `keyEnds`: the end of each row's keys, of which the first is its id's. */
 export type NewPartRows = Readonly<{ high: Uint32Array; low: Uint32Array; keys: Float64Array; keyEnds: Uint32Array }>;
 
 /** Converts rows to columns. @param rows - In place order. */
@@ -99,21 +78,49 @@ export function columnsOf(rows: readonly NewPartRow[]): NewPartRows {
 /** Converts rows into places and sorted entries. */
 export function gatherPart({ high, low, keys, keyEnds }: NewPartRows): PartRows {
   assert(high.length <= partRowsMax, "a part is bounded");
-  const entries = new BigUint64Array(keys.length);
-  const words = new Uint32Array(entries.buffer);
+  const ids = createEntryList(high.length);
+  const entries = createEntryList(keys.length - high.length);
   let at = 0;
   for (let ordinal = 0; ordinal < keyEnds.length; ordinal += 1) {
-    for (const end = (keyEnds[ordinal] ?? 0) * 2; at < end; at += 2) {
-      const partKey = partKeyOf(keys[at / 2] ?? 0);
-      words[at] = (partKey % 256) * 2 ** 24 + ordinal;
-      words[at + 1] = Math.floor(partKey / 256);
-    }
+    ids.add(partKeyOf(keys[at++] ?? 0), ordinal);
+    for (const end = keyEnds[ordinal] ?? 0; at < end; at += 1) entries.add(partKeyOf(keys[at] ?? 0), ordinal);
   }
-  return { places: { high, low }, entries: withoutRepeats(entries.sort()) };
+  return { places: { high, low }, ids: ids.sorted(), entries: entries.sorted() };
+}
+
+/** Collects entries. @param most - Limit of their number. */
+export function createEntryList(most: number) {
+  const entries = new BigUint64Array(most);
+  const words = new Uint32Array(entries.buffer);
+  let at = 0;
+  return {
+    add: (key: number, ordinal: number): void => {
+      words[at] = (key % 256) * 2 ** 24 + ordinal;
+      words[at + 1] = Math.floor(key / 256);
+      at += 2;
+    },
+    /** Adds entries of a source. @param renumbered - The new ordinal of each of its rows. */
+    addWords: (from: Uint32Array, renumbered: Uint32Array): void => {
+      for (let word = 0; word < from.length; word += 2) {
+        const low = from[word] ?? 0;
+        words[at] = (low >>> 24) * 2 ** 24 + (renumbered[ordinalOfWord(low)] ?? 0);
+        words[at + 1] = from[word + 1] ?? 0;
+        at += 2;
+      }
+    },
+    /** Adds entries as they are. */
+    addAll: (from: Uint32Array): void => {
+      words.set(from, at);
+      at += from.length;
+    },
+    count: (): number => at / 2,
+    unsorted: (): BigUint64Array => entries.subarray(0, at / 2),
+    sorted: (): BigUint64Array => withoutRepeats(entries.subarray(0, at / 2).sort()),
+  };
 }
 
 /** Serializes a part. */
-export function imageOfPart({ places, entries }: PartRows): PartImage {
+export function imageOfPart({ places, ids, entries }: PartRows): PartImage {
   const count = places.high.length;
   const { rareEntries, lists, keys } = splitEntries(entries, count);
   const starts = new Uint32Array(Math.ceil(count / placesPerBlock) * 2);
@@ -124,19 +131,33 @@ export function imageOfPart({ places, entries }: PartRows): PartImage {
     starts.set([block.high[0] ?? 0, block.low[0] ?? 0], blocks.length * 2);
     blocks.push(writePlaces(block));
   }
+  const idBuckets = bucketsFor(ids.length);
+  const buckets = bucketsFor(rareEntries.length / 2);
   return {
     count,
     keys,
     places: blocks,
     starts: new Uint8Array(starts.buffer),
-    rare: bucketsOf(rareEntries),
+    idBuckets,
+    ids: bucketBodies(wordsOf(ids), idBuckets, "plain"),
+    buckets,
+    rare: bucketBodies(rareEntries, buckets, "plain"),
     lists,
   };
 }
 
+function bucketBodies(words: Uint32Array, buckets: number, form: BucketForm): NumberedBody[] {
+  return Array.from(inBuckets(words, buckets), ([number, own]) => ({ number, body: writeBucket(own, form) }));
+}
+
+/** The words of entries: lower, upper. */
+export function wordsOf(entries: BigUint64Array): Uint32Array {
+  return new Uint32Array(entries.buffer, entries.byteOffset, entries.length * 2);
+}
+
 /** Removes repeated entries: of a tag that a row has twice, and of a row that two parts have. */
 export function withoutRepeats(sorted: BigUint64Array): BigUint64Array {
-  const words = new Uint32Array(sorted.buffer, sorted.byteOffset, sorted.length * 2);
+  const words = wordsOf(sorted);
   let stored = 0;
   for (let at = 0; at < words.length; at += 2) {
     const low = words[at] ?? 0;
@@ -158,20 +179,15 @@ export function mergeParts(parts: readonly PartRows[]): PartRows {
     parts.map((part) => part.places),
     total,
   );
-  const entries = new BigUint64Array(parts.reduce((sum, part) => sum + part.entries.length, 0));
-  const words = new Uint32Array(entries.buffer);
-  let at = 0;
-  parts.forEach((part, index) => {
-    const renumbered = ordinals[index] ?? new Uint32Array(0);
-    const from = new Uint32Array(part.entries.buffer, part.entries.byteOffset, part.entries.length * 2);
-    for (let word = 0; word < from.length; word += 2) {
-      const low = from[word] ?? 0;
-      words[at] = (low >>> 24) * 2 ** 24 + (renumbered[low & 0xffffff] ?? 0);
-      words[at + 1] = from[word + 1] ?? 0;
-      at += 2;
-    }
-  });
-  return { places, entries: withoutRepeats(entries.sort()) };
+  const merged = (entriesOf: (part: PartRows) => BigUint64Array): BigUint64Array => {
+    const list = createEntryList(parts.reduce((sum, part) => sum + entriesOf(part).length, 0));
+    parts.forEach((part, index) => {
+      const renumbered = ordinals[index] ?? new Uint32Array(0);
+      list.addWords(wordsOf(entriesOf(part)), renumbered);
+    });
+    return list.sorted();
+  };
+  return { places, ids: merged(({ ids }) => ids), entries: merged(({ entries }) => entries) };
 }
 
 function mergePlaces(lists: readonly PlaceList[], total: number) {
@@ -220,7 +236,7 @@ function lowestHead(lists: readonly PlaceList[], heads: readonly number[]): numb
 
 /** Separates the entries of rare keys from the lists of other keys, and visits each distinct key in order. */
 export function splitEntries(entries: BigUint64Array, rows: number, visitKey: (key: number) => void = () => undefined) {
-  const words = new Uint32Array(entries.buffer, entries.byteOffset, entries.length * 2);
+  const words = wordsOf(entries);
   const rare = new Uint32Array(words.length);
   const lists: PartList[] = [];
   let rareEnd = 0;
@@ -259,19 +275,6 @@ function listsOf(key: number, run: Uint32Array, rows: number): PartList[] {
     start = end;
   }
   return lists;
-}
-
-function bucketsOf(rare: Uint32Array): Uint8Array[] {
-  const buckets = bucketsFor(rare.length / 2);
-  const bodies: Uint8Array[] = [];
-  let start = 0;
-  for (let bucket = 0; bucket < buckets; bucket += 1) {
-    let end = start;
-    while (end < rare.length && bucketOf(keyOfWords(rare[end] ?? 0, rare[end + 1] ?? 0), buckets) === bucket) end += 2;
-    bodies.push(new Uint8Array(rare.slice(start, end).buffer));
-    start = end;
-  }
-  return bodies;
 }
 
 /** Places of rows in order: upper 32 and lower 31 bits of each. */

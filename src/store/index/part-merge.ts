@@ -12,21 +12,28 @@ import type { Database } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
 import { prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import { createFilter, type NewFilter } from "./part-filter.ts";
 import {
-  alignedWords,
   bucketOf,
+  inBuckets,
   keyOfWords,
   ordinalOfWord,
+  partKeyBits,
+  partKeyOf,
+  readBucket,
+  readPlainBucket,
+  writeBucket,
+} from "./part-entries.ts";
+import { createFilter, createIdFilter, type NewFilter, type PartFilters } from "./part-filter.ts";
+import {
+  createEntryList,
+  type NumberedBody,
   ordinalsOfList,
   type PartList,
   type PlaceList,
-  partKeyBits,
-  partKeyOf,
   placesPerBlock,
   readPlaces,
   splitEntries,
-  withoutRepeats,
+  wordsOf,
   writePlaces,
 } from "./part-image.ts";
 import { compareHalves, type PlaceHalves } from "./place.ts";
@@ -37,8 +44,8 @@ export type MergeSource = Readonly<{
   count: number;
   entries: number;
   buckets: number;
-  /** False for a part of an earlier release, whose ids are in `postings`: the new part gets them from the rows. */
-  hasIds: boolean;
+  /** Null for a part of an earlier release, whose ids are among its keys or in `postings`: they are read from its rows. */
+  idBuckets: number | null;
 }>;
 
 /** A merge, as the writer begins it. */
@@ -48,21 +55,20 @@ export type PartMerge = Readonly<{
   sources: readonly MergeSource[];
   /** Buckets of the new part. */
   buckets: number;
+  idBuckets: number;
   /** Limit of the distinct keys of the new part. */
   keysMax: number;
 }>;
 
-/** A body and its number in the part. */
-export type NumberedBody = Readonly<{ number: number; body: Uint8Array }>;
-
 /** What one step adds to the new part. */
 export type MergedBodies = Readonly<{
   places: readonly NumberedBody[];
+  ids: readonly NumberedBody[];
   rare: readonly NumberedBody[];
   lists: readonly (PartList & Readonly<{ number: number }>)[];
 }>;
 
-/** The columns of the new part's row, and its filter. */
+/** The columns of the new part's row, and its filters. */
 export type MergedPart = Readonly<{
   count: number;
   entries: number;
@@ -71,7 +77,7 @@ export type MergedPart = Readonly<{
   last: PlaceHalves;
   /** As in `PartImage`. */
   starts: Uint8Array;
-  filter: NewFilter;
+  filters: PartFilters<NewFilter>;
 }>;
 
 /** Average number of entries of a range of keys, and the entries of a key that is a range of its own. */
@@ -91,22 +97,44 @@ export function createMerges(
 
 function* mergeSteps(reads: MergeReads, merge: PartMerge): Generator<MergedBodies, MergedPart> {
   const merged = yield* mergePlaces(reads, merge.sources);
+  const ids = yield* mergeIds(reads, merge, merged);
   const readRange = createRangeReader(reads, merge, merged.ordinals);
-  const filter = createFilter(merge.keysMax);
+  const keys = createFilter(merge.keysMax);
   const buckets = createBuckets(merge.buckets);
   const sums = { entries: 0, keys: 0, lists: 0 };
   for (const range of keyRanges(reads, merge)) {
     const entries = readRange(range);
-    const { rareEntries, lists, keys: found } = splitEntries(entries, merged.count, filter.add);
+    const { rareEntries, lists, keys: found } = splitEntries(entries, merged.count, keys.add);
     const numbered = lists.map((list, index) => ({ ...list, number: sums.lists + index }));
     sums.entries += entries.length;
     sums.keys += found;
     sums.lists += lists.length;
-    yield { places: [], rare: buckets.add(rareEntries), lists: numbered };
+    yield { ...noBodies, rare: buckets.add(rareEntries), lists: numbered };
   }
-  yield { places: [], rare: buckets.end(), lists: [] };
+  yield { ...noBodies, rare: buckets.end() };
   const { count, first, last, starts } = merged;
-  return { count, entries: sums.entries, keys: sums.keys, first, last, starts, filter };
+  return { count, entries: sums.entries, keys: sums.keys, first, last, starts, filters: { ids, keys } };
+}
+
+const noBodies: MergedBodies = { places: [], ids: [], rare: [], lists: [] };
+
+/** Merges the ids of the sources, one range of keys after another. Returns their filter. */
+function* mergeIds(
+  reads: MergeReads,
+  { sources, idBuckets }: PartMerge,
+  { count, ordinals }: MergedPlaces,
+): Generator<MergedBodies, NewFilter> {
+  const idsIn = sources.map((source) => createIdReader(reads, source));
+  const filter = createIdFilter(count);
+  const buckets = createBuckets(idBuckets);
+  for (const range of equalRanges(sources.reduce((sum, source) => sum + source.count, 0))) {
+    const found = idsIn.map((read) => ({ bodies: read(range), lists: [] }));
+    const words = wordsOf(entriesOf(range, found, ordinals));
+    for (let at = 0; at < words.length; at += 2) filter.add(keyOfWords(words[at] ?? 0, words[at + 1] ?? 0));
+    yield { ...noBodies, ids: buckets.add(words) };
+  }
+  yield { ...noBodies, ids: buckets.end() };
+  return filter;
 }
 
 type Body = Readonly<{ body: Uint8Array }>;
@@ -116,6 +144,7 @@ type StoredList = Body & Readonly<{ key: number; chunk: number; count: number }>
 type MergeReads = Readonly<{
   places: Query<Body>;
   rare: Query<Body>;
+  ids: Query<Body>;
   lists: Query<StoredList>;
   heavyKeys: Query<{ key: number }>;
   /** The key of the id of the row at a place. */
@@ -124,9 +153,12 @@ type MergeReads = Readonly<{
 
 function createMergeReads(db: Database, keys: Pick<FilterKeys, "id">): MergeReads {
   const id = prepareQuery<{ id: Uint8Array }>(db, "SELECT id FROM items WHERE n = (? << 31) | ?");
+  const buckets = (table: string) =>
+    prepareQuery<Body>(db, `SELECT body FROM ${table} WHERE n BETWEEN (?1 << 24) | ?2 AND (?1 << 24) | ?3 ORDER BY n`);
   return {
     places: prepareQuery(db, "SELECT body FROM part_places WHERE n = (? << 24) | ?"),
-    rare: prepareQuery(db, "SELECT body FROM part_rare WHERE n BETWEEN (?1 << 24) | ?2 AND (?1 << 24) | ?3 ORDER BY n"),
+    rare: buckets("part_rare"),
+    ids: buckets("part_ids"),
     lists: prepareQuery(
       db,
       `SELECT key, chunk, count, body FROM part_keys k JOIN part_lists l ON l.n = (k.part << 24) | k.list
@@ -167,10 +199,10 @@ function* mergePlaces(reads: MergeReads, sources: readonly MergeSource[]): Gener
       renumbered[cursor.ordinal] = blocks.add(place);
       cursor.advance();
     }
-    if (blocks.count() >= blocksPerStep) yield { places: blocks.take(), rare: [], lists: [] };
+    if (blocks.count() >= blocksPerStep) yield { ...noBodies, places: blocks.take() };
   }
   const { count, starts } = blocks.end();
-  yield { places: blocks.take(), rare: [], lists: [] };
+  yield { ...noBodies, places: blocks.take() };
   const first = { high: starts[0] ?? 0, low: starts[1] ?? 0 };
   return { count, first, last: blocks.last(), starts: new Uint8Array(starts.buffer), ordinals };
 }
@@ -266,89 +298,96 @@ function lowest(cursors: readonly PlaceCursor[]) {
 /** Keys of a part: `start` ≤ key < `end`. */
 type KeyRange = Readonly<{ start: number; end: number }>;
 
+/** Ranges of all keys in order, each with about `rangeEntries` entries. */
+function* equalRanges(entries: number): Generator<KeyRange> {
+  const ranges = Math.max(1, Math.ceil(entries / rangeEntries));
+  for (let range = 0; range < ranges; range += 1)
+    yield {
+      start: Math.ceil((range / ranges) * 2 ** partKeyBits),
+      end: Math.ceil(((range + 1) / ranges) * 2 ** partKeyBits),
+    };
+}
+
 /** Ranges of all keys in order. A key with very many entries is a range of its own, which bounds the others. */
 function* keyRanges({ heavyKeys }: MergeReads, { sources }: PartMerge): Generator<KeyRange> {
-  const entries = sources.reduce((sum, { entries, count, hasIds }) => sum + entries + (hasIds ? 0 : count), 0);
-  const ranges = Math.max(1, Math.ceil(entries / rangeEntries));
   const heavy = heavyKeys.all(JSON.stringify(sources.map(({ part }) => part)), heavyEntries).map(({ key }) => key);
-  for (let range = 0; range < ranges; range += 1) {
-    let start = Math.ceil((range / ranges) * 2 ** partKeyBits);
-    const end = Math.ceil(((range + 1) / ranges) * 2 ** partKeyBits);
+  for (const range of equalRanges(sources.reduce((sum, { entries }) => sum + entries, 0))) {
+    let { start } = range;
     for (const key of heavy) {
-      if (key < start || key >= end) continue;
+      if (key < start || key >= range.end) continue;
       if (key > start) yield { start, end: key };
       yield { start: key, end: key + 1 };
       start = key + 1;
     }
-    if (start < end) yield { start, end };
+    if (start < range.end) yield { start, end: range.end };
   }
 }
 
-/** Returns a function that reads the entries of a range of all sources: renumbered, sorted, each once. */
+/** Entries of a source, some of them outside of the range of keys that is read. */
+type SourceEntries = Readonly<{ bodies: readonly Uint32Array[]; lists: readonly StoredList[] }>;
+
+/** Returns a function that reads the entries of a range of all sources, but for ids: renumbered, sorted, each once. */
 function createRangeReader(
   reads: MergeReads,
   { sources }: PartMerge,
   ordinals: readonly Uint32Array[],
 ): (range: KeyRange) => BigUint64Array {
-  const ids = sources.map((source) => (source.hasIds ? new Uint32Array(0) : idEntries(reads, source)));
-
   return (range) => {
-    const read = sources.map((source, index) => ({
-      bodies: bucketsIn(reads, source, range),
+    const found = sources.map((source) => ({
+      bodies: bodiesIn(reads.rare, source.part, source.buckets, range).map(readerOf(source)),
       lists: reads.lists.all(source.part, range.start, range.end),
-      ids: ids[index] ?? new Uint32Array(0),
     }));
-    const most = read.reduce(
-      (sum, { bodies, lists, ids: found }) =>
-        sum +
-        bodies.reduce((total, words) => total + words.length / 2, 0) +
-        lists.reduce((total, { count }) => total + count, 0) +
-        found.length / 2,
-      0,
-    );
-    const entries = createEntries(most, range);
-    read.forEach(({ bodies, lists, ids: found }, index) => {
-      const renumbered = ordinals[index] ?? new Uint32Array(0);
-      for (const words of bodies) entries.addWords(words, renumbered);
-      entries.addWords(found, renumbered);
-      for (const list of lists) entries.addList(list, renumbered);
-    });
-    return entries.sorted();
+    return entriesOf(range, found, ordinals);
   };
+}
+
+/** Returns a function that reads the ids of a part whose keys are in a range. */
+function createIdReader(reads: MergeReads, source: MergeSource): (range: KeyRange) => Uint32Array[] {
+  const { part, idBuckets } = source;
+  if (idBuckets !== null) return (range) => bodiesIn(reads.ids, part, idBuckets, range).map(readBucket);
+  const all = idEntries(reads, source);
+  return () => [all];
 }
 
 /** The buckets of a part that may have keys of a range. */
-function bucketsIn(reads: MergeReads, { part, buckets }: MergeSource, { start, end }: KeyRange): Uint32Array[] {
-  return reads.rare
-    .all(part, bucketOf(start, buckets), bucketOf(end - 1, buckets))
-    .map(({ body }) => alignedWords(body));
+function bodiesIn(read: Query<Body>, part: number, buckets: number, { start, end }: KeyRange): Uint8Array[] {
+  return read.all(part, bucketOf(start, buckets), bucketOf(end - 1, buckets)).map(({ body }) => body);
 }
 
-/** Collects entries of a range of keys with new ordinals. @param most - Limit of their number. */
-function createEntries(most: number, { start, end }: KeyRange) {
-  const entries = new BigUint64Array(most);
-  const words = new Uint32Array(entries.buffer);
-  let at = 0;
-  const add = (key: number, ordinal: number): void => {
-    words[at] = (key % 256) * 2 ** 24 + ordinal;
-    words[at + 1] = Math.floor(key / 256);
-    at += 2;
+function readerOf({ idBuckets }: MergeSource): (body: Uint8Array) => Uint32Array {
+  return idBuckets === null ? readPlainBucket : readBucket;
+}
+
+/** The entries of all sources whose keys are in a range: renumbered, sorted, each once. */
+function entriesOf(
+  { start, end }: KeyRange,
+  sources: readonly SourceEntries[],
+  ordinals: readonly Uint32Array[],
+): BigUint64Array {
+  let most = 0;
+  for (const { bodies, lists } of sources) {
+    for (const words of bodies) most += words.length / 2;
+    for (const { count } of lists) most += count;
+  }
+  const entries = createEntryList(most);
+  /** Adds the entries of a bucket whose keys are in the range. */
+  const addWords = (words: Uint32Array, renumbered: Uint32Array): void => {
+    for (let word = 0; word < words.length; word += 2) {
+      const low = words[word] ?? 0;
+      const key = keyOfWords(low, words[word + 1] ?? 0);
+      if (key >= start && key < end) entries.add(key, renumbered[ordinalOfWord(low)] ?? 0);
+    }
   };
-  return {
-    /** Adds the entries whose key is in the range. */
-    addWords: (from: Uint32Array, renumbered: Uint32Array): void => {
-      for (let word = 0; word < from.length; word += 2) {
-        const low = from[word] ?? 0;
-        const key = keyOfWords(low, from[word + 1] ?? 0);
-        if (key >= start && key < end) add(key, renumbered[ordinalOfWord(low)] ?? 0);
-      }
-    },
-    addList: ({ key, ...list }: StoredList, renumbered: Uint32Array): void => {
-      const ordinals = ordinalsOfList(list);
-      for (let index = 0; index < ordinals.length; index += 1) add(key, renumbered[ordinals[index] ?? 0] ?? 0);
-    },
-    sorted: (): BigUint64Array => withoutRepeats(entries.subarray(0, at / 2).sort()),
+  const addList = ({ key, ...list }: StoredList, renumbered: Uint32Array): void => {
+    const listed = ordinalsOfList(list);
+    for (let at = 0; at < listed.length; at += 1) entries.add(key, renumbered[listed[at] ?? 0] ?? 0);
   };
+  sources.forEach(({ bodies, lists }, index) => {
+    const renumbered = ordinals[index] ?? new Uint32Array(0);
+    for (const words of bodies) addWords(words, renumbered);
+    for (const list of lists) addList(list, renumbered);
+  });
+  return entries.sorted();
 }
 
 /** The entries of the ids of a part's rows, as words. A row that was removed has no id to find. */
@@ -365,31 +404,25 @@ function idEntries(reads: MergeReads, source: MergeSource): Uint32Array {
   return words.subarray(0, at);
 }
 
-/** Collects sorted entries of rare keys into buckets; returns those that are complete. */
+/** Packs sorted entries into buckets; returns those that are complete. Empty ones are left out. */
 function createBuckets(buckets: number) {
-  let open: number[] = [];
-  let number = 0;
-  const close = (): NumberedBody => {
-    const body = { number, body: new Uint8Array(Uint32Array.from(open).buffer) };
-    open = [];
-    return body;
-  };
+  let open: Uint32Array = new Uint32Array(0);
+  let number = -1;
+  const close = (): NumberedBody[] => (open.length === 0 ? [] : [{ number, body: writeBucket(open, "packed") }]);
   return {
-    add: (rare: Uint32Array): NumberedBody[] => {
+    add: (words: Uint32Array): NumberedBody[] => {
       const complete: NumberedBody[] = [];
-      for (let at = 0; at < rare.length; at += 2) {
-        const low = rare[at] ?? 0;
-        const high = rare[at + 1] ?? 0;
-        const bucket = bucketOf(keyOfWords(low, high), buckets);
-        // An empty bucket has no row.
-        if (bucket !== number) {
-          if (open.length > 0) complete.push(close());
+      for (const [bucket, own] of inBuckets(words, buckets)) {
+        if (bucket === number) open = Uint32Array.of(...open, ...own);
+        else {
+          complete.push(...close());
+          // Copied: the words of a range are large, and this bucket is stored with the next range.
+          open = own.slice();
           number = bucket;
         }
-        open.push(low, high);
       }
       return complete;
     },
-    end: (): NumberedBody[] => (open.length > 0 ? [close()] : []),
+    end: close,
   };
 }

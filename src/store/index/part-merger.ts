@@ -9,12 +9,12 @@ import { createFilterKeys, filterSecretOf } from "./filter-key.ts";
 import type { IndexWriter } from "./index-writer.ts";
 import { filterFolderOf, isFilterFileSound, writeFilterFile } from "./part-filter.ts";
 import { createMerges, type MergedBodies, type MergedPart, type PartMerge } from "./part-merge.ts";
-import { createFilterBuilder, createPartReads } from "./part-reads.ts";
+import { createFilterBuilder, createPartReads, hasIdsApart } from "./part-reads.ts";
 
 /** The next step of a merge: bodies to store, or the new part when all bodies are stored. */
 export type MergeStep =
   | Readonly<{ bodies: MergedBodies }>
-  | Readonly<{ merged: Omit<MergedPart, "filter">; filter: string | null }>;
+  | Readonly<{ merged: Omit<MergedPart, "filters">; filter: string | null }>;
 
 /** A filter that was made again. */
 export type RepairedFilter = Readonly<{ part: number; filter: string }>;
@@ -43,7 +43,7 @@ export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsD
   const db = openForReading(path, cacheBytes);
   const steps = createMerges(db, createFilterKeys(filterSecretOf(db, path)));
   const parts = createPartReads(db);
-  const filterOf = createFilterBuilder(db);
+  const builder = createFilterBuilder(db);
   const folder = filterFolderOf(path);
   const checkpoint = createCheckpoints(db, checkpointPagesMin);
   let underWay: { part: number; steps: ReturnType<typeof steps> } | undefined;
@@ -53,9 +53,9 @@ export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsD
     if (underWay === undefined) throw new Error("no merge is under way");
     const { value, done } = underWay.steps.next();
     if (done !== true) return { bodies: value };
-    const { filter, ...merged } = value;
+    const { filters, ...merged } = value;
     const isFile = merged.count >= filterFileRowsMin;
-    return { merged, filter: isFile ? writeFilterFile(folder, underWay.part, filter) : null };
+    return { merged, filter: isFile ? writeFilterFile(folder, underWay.part, filters) : null };
   };
   return {
     begin: (merge) => {
@@ -64,10 +64,12 @@ export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsD
     },
     next,
     repairFilter: () => {
-      for (const { part, keys, count, filter } of parts.list()) {
-        if (keys === null || count < filterFileRowsMin) continue;
+      for (const info of parts.list()) {
+        const { part, filter } = info;
+        if (info.keys === null || info.count < filterFileRowsMin) continue;
         if (filter !== null && isFilterFileSound(folder, filter)) continue;
-        return { part, filter: writeFilterFile(folder, part, filterOf(part, keys)) };
+        const filters = { ids: hasIdsApart(info) ? builder.ids(info) : undefined, keys: builder.keys(info) };
+        return { part, filter: writeFilterFile(folder, part, filters) };
       }
       return undefined;
     },

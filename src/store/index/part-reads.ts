@@ -14,20 +14,26 @@
  */
 import type { Database } from "bun:sqlite";
 import { prepareQuery } from "../sqlite.ts";
-import { createFilter, filterFolderOf, type NewFilter, openFilterFile, type PartFilter } from "./part-filter.ts";
+import { bucketOf, keyOfWords, ordinalOfWord, partKeyOf, readBucket, readPlainBucket } from "./part-entries.ts";
 import {
-  alignedWords,
+  createFilter,
+  createIdFilter,
+  filterFolderOf,
+  type KeyFilter,
+  type NewFilter,
+  openFilterFile,
+  type PartFilters,
+  type SoughtKeys,
+  soughtKeys,
+} from "./part-filter.ts";
+import {
   bitsOfList,
-  bucketOf,
-  keyOfWords,
   markOrdinals,
   meetList,
   meetOrdinals,
-  ordinalOfWord,
   ordinalsOfList,
   ordinalsPerChunk,
   type PlaceList,
-  partKeyOf,
   placesPerBlock,
   readBits,
   readOrdinals,
@@ -86,11 +92,11 @@ export function createPartReads(db: Database): PartReads {
       places.discard();
     },
     placesOfIds: (keys) => {
-      const partKeys = keys.map(partKeyOf);
+      const sought = soughtKeys(keys.map(partKeyOf));
       const found: IdCandidate[] = [];
       for (const part of infos.list()) {
         if (part.keys === null) continue;
-        for (const index of filters.passing(part, partKeys))
+        for (const index of filters.passing(part, sought))
           for (const ordinal of ordinalsOf(part, keys[index] ?? 0))
             found.push({ index, place: places.at(part, ordinal) });
       }
@@ -134,6 +140,8 @@ export type PartInfo = Readonly<{
   part: number;
   count: number;
   buckets: number;
+  /** Null for a part of an earlier release, whose ids are among its keys. */
+  idBuckets: number | null;
   /** Number of distinct keys; null for a part of an earlier release, which has no ids. */
   keys: number | null;
   /** Name of the file of its filter. */
@@ -142,6 +150,11 @@ export type PartInfo = Readonly<{
   last: PlaceHalves;
 }>;
 
+/** Whether a part has its ids in buckets of their own. */
+export function hasIdsApart<Part extends PartInfo>(part: Part): part is Part & Readonly<{ idBuckets: number }> {
+  return part.idBuckets !== null;
+}
+
 /** Returns the list of parts, the newest first. It is read again when a counter shows that it changed. */
 function createPartList(db: Database): Readonly<{ list: () => readonly PartInfo[]; discard: () => void }> {
   const version = prepareQuery<{ value: number }>(db, "SELECT value FROM meta WHERE name = 'parts_version'");
@@ -149,7 +162,7 @@ function createPartList(db: Database): Readonly<{ list: () => readonly PartInfo[
     Readonly<Record<"firstHigh" | "firstLow" | "lastHigh" | "lastLow", number>>;
   const rows = prepareQuery<Row>(
     db,
-    `SELECT part, count, buckets, keys, filter, first >> 31 AS firstHigh, first & 0x7fffffff AS firstLow,
+    `SELECT part, count, buckets, id_buckets AS idBuckets, keys, filter, first >> 31 AS firstHigh, first & 0x7fffffff AS firstLow,
        last >> 31 AS lastHigh, last & 0x7fffffff AS lastLow FROM parts WHERE level >= 0 ORDER BY part DESC`,
   );
   let known: number | undefined;
@@ -181,61 +194,104 @@ const filterBuiltRowsMax = 2 ** 18;
  * about as long as making it does. The first pages after a start need not wait until all keys of small parts are read.
  */
 const lookUpsPerRow = 1 / 512;
-/** Limit of cached filters. */
+/** Limit of parts whose filters are cached. */
 const filtersCachedMax = 512;
 
-/** Returns a function that makes the filter of a part from its keys. @param keys - Number of distinct keys. */
-export function createFilterBuilder(db: Database): (part: number, keys: number) => NewFilter {
-  const rare = prepareQuery<{ body: Uint8Array }>(
-    db,
-    "SELECT body FROM part_rare WHERE n BETWEEN (?1 << 24) | ?2 AND (?1 << 24) | ?3",
-  );
-  const lastBucket = prepareQuery<{ buckets: number }>(db, "SELECT buckets FROM parts WHERE part = ?");
+/** Makes the filters of a part from its entries. */
+export type FilterBuilder = Readonly<{
+  ids: (part: PartInfo & Readonly<{ idBuckets: number }>) => NewFilter;
+  keys: (part: PartInfo) => NewFilter;
+}>;
+
+export function createFilterBuilder(db: Database): FilterBuilder {
+  const bodies = (table: string) =>
+    prepareQuery<{ body: Uint8Array }>(
+      db,
+      `SELECT body FROM ${table} WHERE n BETWEEN (?1 << 24) | ?2 AND (?1 << 24) | ?3`,
+    );
+  const rare = bodies("part_rare");
+  const ids = bodies("part_ids");
   const listed = prepareQuery<{ key: number }>(db, "SELECT DISTINCT key FROM part_keys WHERE part = ?");
-  return (part, keys) => {
-    const filter = createFilter(keys);
-    const end = lastBucket.get(part)?.buckets ?? 0;
-    for (let first = 0; first < end; first += bucketsPerRead) {
-      for (const { body } of rare.all(part, first, first + bucketsPerRead - 1)) {
-        const words = alignedWords(body);
+  /** Adds the keys of all buckets. */
+  const addBuckets = (
+    filter: NewFilter,
+    readBodies: (first: number, last: number) => readonly Readonly<{ body: Uint8Array }>[],
+    { buckets, read }: Readonly<{ buckets: number; read: (body: Uint8Array) => Uint32Array }>,
+  ): NewFilter => {
+    for (let first = 0; first < buckets; first += bucketsPerRead) {
+      for (const { body } of readBodies(first, first + bucketsPerRead - 1)) {
+        const words = read(body);
         for (let at = 0; at < words.length; at += 2) filter.add(keyOfWords(words[at] ?? 0, words[at + 1] ?? 0));
       }
     }
-    for (const { key } of listed.all(part)) filter.add(key);
     return filter;
   };
+  return {
+    ids: ({ part, count, idBuckets }) =>
+      addBuckets(createIdFilter(count), (first, last) => ids.all(part, first, last), {
+        buckets: idBuckets,
+        read: readBucket,
+      }),
+    keys: (info) => {
+      const { part, keys, buckets } = info;
+      const read = hasIdsApart(info) ? readBucket : readPlainBucket;
+      const filter = createFilter(keys ?? 0);
+      addBuckets(filter, (first, last) => rare.all(part, first, last), { buckets, read });
+      for (const { key } of listed.all(part)) filter.add(key);
+      return filter;
+    },
+  };
 }
+
+/** The filters of one part in this thread. */
+type CachedFilters = {
+  readonly name: string | null;
+  readonly file: PartFilters | undefined;
+  /** Made by this thread, once many keys were looked up. */
+  ids: KeyFilter | undefined;
+  idLookUps: number;
+  keys: KeyFilter | undefined;
+  keyLookUps: number;
+};
 
 /** Filters of parts. */
 function createFilterReads(db: Database) {
   const folder = filterFolderOf(db.filename);
-  const built = createFilterBuilder(db);
-  const cached = new Map<number, { name: string | null; filter: PartFilter | undefined; lookUps: number }>();
-  const known = ({ part, filter: name }: PartInfo) => {
+  const builder = createFilterBuilder(db);
+  const cached = new Map<number, CachedFilters>();
+  const known = (info: PartInfo): CachedFilters => {
+    const { part, filter: name } = info;
     const entry = cached.get(part);
     if (entry !== undefined && entry.name === name) return entry;
-    const opened = { name, filter: name === null ? undefined : openFilterFile(folder, name), lookUps: 0 };
+    const file = name === null ? undefined : openFilterFile(folder, name, hasIdsApart(info) ? info.count : undefined);
+    const opened = { name, file, ids: undefined, idLookUps: 0, keys: undefined, keyLookUps: 0 };
     if (cached.size >= filtersCachedMax) cached.clear();
     cached.set(part, opened);
     return opened;
   };
-  /** @param lookUps - Number of keys that the filter is to be tested for. */
-  const filterOf = (info: PartInfo, lookUps: number): PartFilter | undefined => {
+  const isWorthIt = (info: PartInfo, lookUps: number): boolean =>
+    info.keys !== null && info.count <= filterBuiltRowsMax && lookUps > info.count * lookUpsPerRow;
+  const keyFilterOf = (info: PartInfo, lookUps: number): KeyFilter | undefined => {
     const entry = known(info);
-    if (entry.filter !== undefined || info.keys === null || info.count > filterBuiltRowsMax) return entry.filter;
-    entry.lookUps += lookUps;
-    if (entry.lookUps > info.count * lookUpsPerRow) entry.filter = built(info.part, info.keys);
-    return entry.filter;
+    if (entry.file !== undefined) return entry.file.keys;
+    entry.keyLookUps += lookUps;
+    if (entry.keys === undefined && isWorthIt(info, entry.keyLookUps)) entry.keys = builder.keys(info);
+    return entry.keys;
+  };
+  const idFilterOf = (info: PartInfo, lookUps: number): KeyFilter | undefined => {
+    if (!hasIdsApart(info)) return keyFilterOf(info, lookUps);
+    const entry = known(info);
+    if (entry.file !== undefined) return entry.file.ids;
+    entry.idLookUps += lookUps;
+    if (entry.ids === undefined && isWorthIt(info, entry.idLookUps)) entry.ids = builder.ids(info);
+    return entry.ids;
   };
   return {
-    mayHave: (part: PartInfo, key: number): boolean => filterOf(part, 1)?.has(partKeyOf(key)) ?? true,
-    /** The indices of the part keys that a part may have. */
-    passing: (part: PartInfo, partKeys: readonly number[]): readonly number[] => {
-      const filter = filterOf(part, partKeys.length);
-      if (filter === undefined) return partKeys.map((_, index) => index);
-      const found: number[] = [];
-      for (let index = 0; index < partKeys.length; index += 1) if (filter.has(partKeys[index] ?? 0)) found.push(index);
-      return found;
+    mayHave: (part: PartInfo, key: number): boolean => keyFilterOf(part, 1)?.has(partKeyOf(key)) ?? true,
+    /** The indices of the keys of ids that a part may have. */
+    passing: (part: PartInfo, sought: SoughtKeys): readonly number[] => {
+      const filter = idFilterOf(part, sought.lows.length);
+      return filter === undefined ? [...sought.lows.keys()] : filter.passing(sought);
     },
     discard: () => cached.clear(),
   };
@@ -381,19 +437,20 @@ function bitsOf(lists: readonly ChunkList[]): Uint8Array {
   return bits;
 }
 
-/**
- * Returns the ordinals of an id's key in a part whose filter lets it pass. Most of these keys are absent, so nothing
- * but the two statements is done for them.
- */
+/** Returns the ordinals of an id's key in a part whose filter lets it pass. */
 function createIdOrdinals(
   db: Database,
   listsOf: (part: PartInfo, keys: readonly number[]) => GroupLists,
 ): (part: PartInfo, key: number) => readonly number[] {
+  const bucketOfIds = prepareQuery<{ body: Uint8Array }>(db, "SELECT body FROM part_ids WHERE n = (? << 24) | ?");
   const bucket = prepareQuery<{ body: Uint8Array }>(db, "SELECT body FROM part_rare WHERE n = (? << 24) | ?");
   const isListed = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM part_keys WHERE part = ? AND key = ? LIMIT 1");
   return (info, key) => {
     const partKey = partKeyOf(key);
-    const found = rareOrdinals(bucket.get(info.part, bucketOf(partKey, info.buckets))?.body, partKey);
+    if (hasIdsApart(info))
+      return ordinalsOfKey(readBucket(bucketOfIds.get(info.part, bucketOf(partKey, info.idBuckets))?.body), partKey);
+    const words = readPlainBucket(bucket.get(info.part, bucketOf(partKey, info.buckets))?.body);
+    const found = ordinalsOfKey(words, partKey);
     // The key of an id may be that of a popular tag: then its entries are in lists, and none in the bucket.
     if (found.length > 0 || isListed.get(info.part, partKey) === undefined) return found;
     const listed: number[] = [];
@@ -428,7 +485,8 @@ function createKeyLists(
     };
   };
 
-  const listsOfKey = function* ({ part, buckets }: PartInfo, key: number): Generator<[chunk: number, list: ChunkList]> {
+  const listsOfKey = function* (info: PartInfo, key: number): Generator<[chunk: number, list: ChunkList]> {
+    const { part, buckets } = info;
     const chunks = directory.all(part, key);
     for (const { chunk, count, list: number } of chunks) {
       if (chunk !== wholePart) yield [chunk, stored(part, number, count)];
@@ -436,7 +494,8 @@ function createKeyLists(
     }
     // A key has either lists or entries in its bucket, never both.
     if (chunks.length > 0) return;
-    const rare = rareOrdinals(bucket.get(part, bucketOf(key, buckets))?.body, key);
+    const read = hasIdsApart(info) ? readBucket : readPlainBucket;
+    const rare = ordinalsOfKey(read(bucket.get(part, bucketOf(key, buckets))?.body), key);
     yield* byChunk(Uint32Array.from(rare));
   };
 
@@ -452,9 +511,8 @@ function createKeyLists(
 }
 
 /** The ordinals of a key's rows in a bucket. */
-function rareOrdinals(body: Uint8Array | undefined, key: number): number[] {
+function ordinalsOfKey(words: Uint32Array, key: number): number[] {
   const found: number[] = [];
-  const words = alignedWords(body ?? new Uint8Array(0));
   for (let at = 0; at < words.length; at += 2) {
     const low = words[at] ?? 0;
     if (keyOfWords(low, words[at + 1] ?? 0) === key) found.push(ordinalOfWord(low));

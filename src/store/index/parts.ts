@@ -11,9 +11,10 @@
 import type { Database } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
+import { bucketsFor, readBucket, readPlainBucket } from "./part-entries.ts";
 import { filterFolderOf, removeFilterFile } from "./part-filter.ts";
 import {
-  bucketsFor,
+  createEntryList,
   gatherPart,
   imageOfPart,
   mergeParts,
@@ -65,7 +66,7 @@ export type PartMerges = Readonly<{
   /** Stores one step of a merge. */
   addMerged: (part: number, bodies: MergedBodies) => void;
   /** Replaces the sources by the new part. @param filter - Name of its filter's file; null without one. */
-  endMerge: (merge: PartMerge, merged: Omit<MergedPart, "filter">, filter: string | null) => void;
+  endMerge: (merge: PartMerge, merged: Omit<MergedPart, "filters">, filter: string | null) => void;
   /** Records a filter that was made again. */
   setFilter: (part: number, filter: string) => void;
   /** Removes some bodies of parts that were replaced. @returns Whether there were any. */
@@ -112,12 +113,14 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
       const sources = due.next();
       if (sources === undefined) return undefined;
       const sum = (value: (source: DueSource) => number) => sources.reduce((total, each) => total + value(each), 0);
-      const buckets = bucketsFor(sum(({ rare, hasIds, count: rows }) => rare + (hasIds ? 0 : rows)));
+      const buckets = bucketsFor(sum(({ rare }) => rare));
+      const idBuckets = bucketsFor(sum(({ count: rows }) => rows));
       return {
-        part: store.unfinished(buckets),
+        part: store.unfinished(buckets, idBuckets),
         sources,
         buckets,
-        keysMax: sum(({ keys, entries, count: rows }) => keys ?? entries + rows),
+        idBuckets,
+        keysMax: sum(({ keys, entries }) => keys ?? entries),
       };
     },
     addMerged: store.bodies,
@@ -148,15 +151,18 @@ type DueSource = PartMerge["sources"][number] & Readonly<{ rare: number; keys: n
 function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: PartSizes) {
   const mergeable = prepareQuery<{ part: number; level: number; count: number }>(
     db,
-    "SELECT part, level, count FROM parts WHERE level >= 0 AND keys IS NOT NULL AND count < ? ORDER BY level, first",
+    `SELECT part, level, count FROM parts WHERE level >= 0 AND id_buckets IS NOT NULL AND count < ?
+     ORDER BY level, first`,
   );
-  const withoutIds = prepareQuery<{ part: number }>(
+  // A part whose ids are in `postings`, or one that is to be merged and has its ids among its keys.
+  const old = prepareQuery<{ part: number }>(
     db,
-    "SELECT part FROM parts WHERE level >= 0 AND keys IS NULL ORDER BY part LIMIT 1",
+    `SELECT part FROM parts WHERE level >= 0 AND id_buckets IS NULL AND (keys IS NULL OR count < ?)
+     ORDER BY part LIMIT 1`,
   );
-  const source = prepareQuery<Omit<DueSource, "hasIds">>(
+  const source = prepareQuery<DueSource>(
     db,
-    `SELECT part, count, entries, buckets, keys,
+    `SELECT part, count, entries, buckets, id_buckets AS idBuckets, keys,
        entries - (SELECT coalesce(sum(k.count), 0) FROM part_keys k WHERE k.part = p.part) AS rare
      FROM parts p WHERE part = ?`,
   );
@@ -194,13 +200,13 @@ function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: 
     /** Parts that are merged in another thread; the writer does not merge them meanwhile. */
     next: (): readonly DueSource[] | undefined => {
       busy = new Set();
-      const old = withoutIds.get();
-      const parts = old === undefined ? levels()[0]?.parts : [old.part];
+      const rewritten = old.get(mergeableRows);
+      const parts = rewritten === undefined ? levels()[0]?.parts : [rewritten.part];
       busy = new Set(parts);
       return parts?.map((part) => {
         const found = source.get(part);
         assert(found !== undefined, "the row of a part exists");
-        return { ...found, hasIds: found.keys !== null };
+        return found;
       });
     },
   };
@@ -209,17 +215,19 @@ function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: 
 function createPartStore(db: Database, sizes: PartSizes) {
   const addPart = prepareQuery<{ part: number }>(
     db,
-    `INSERT INTO parts (level, count, entries, buckets, first, last, starts, keys)
-     VALUES (?, ?, ?, ?, (? << 31) | ?, (? << 31) | ?, ?, ?) RETURNING part`,
+    `INSERT INTO parts (level, count, entries, buckets, id_buckets, first, last, starts, keys)
+     VALUES (?, ?, ?, ?, ?, (? << 31) | ?, (? << 31) | ?, ?, ?) RETURNING part`,
   );
   const body = (table: string) => prepare(db, `INSERT INTO ${table} VALUES ((? << 24) | ?, ?)`);
   const addPlaces = body("part_places");
   const addRare = body("part_rare");
+  const addIds = body("part_ids");
   const addList = body("part_lists");
   const addKey = prepare(db, "INSERT INTO part_keys VALUES (?, ?, ?, ?, ?)");
 
-  const bodies: PartMerges["addMerged"] = (part, { places, rare, lists }) => {
+  const bodies: PartMerges["addMerged"] = (part, { places, ids, rare, lists }) => {
     for (const { number, body: bytes } of places) addPlaces.run(part, number, bytes);
+    for (const { number, body: bytes } of ids) addIds.run(part, number, bytes);
     for (const { number, body: bytes } of rare) addRare.run(part, number, bytes);
     for (const { number, key, chunk, count, body: bytes } of lists) {
       addList.run(part, number, bytes);
@@ -230,7 +238,6 @@ function createPartStore(db: Database, sizes: PartSizes) {
     assert(row !== undefined, "a part that was added has a number");
     return row.part;
   };
-  const numbered = (list: readonly Uint8Array[]) => list.map((bytes, number) => ({ number, body: bytes }));
   return {
     bodies,
     complete: (rows: PartRows): void => {
@@ -238,15 +245,17 @@ function createPartStore(db: Database, sizes: PartSizes) {
       const { high, low } = rows.places;
       const last = high.length - 1;
       const bounds = [high[0] ?? 0, low[0] ?? 0, high[last] ?? 0, low[last] ?? 0];
-      const counts = [levelOf(image.count, sizes), image.count, rows.entries.length, image.rare.length];
+      const level = levelOf(image.count, sizes);
+      const counts = [level, image.count, rows.entries.length, image.buckets, image.idBuckets];
       bodies(added(addPart.get(...counts, ...bounds, image.starts, image.keys)), {
-        places: numbered(image.places),
-        rare: numbered(image.rare),
+        places: image.places.map((bytes, number) => ({ number, body: bytes })),
+        ids: image.ids,
+        rare: image.rare,
         lists: image.lists.map((list, number) => ({ ...list, number })),
       });
     },
-    unfinished: (buckets: number): number =>
-      added(addPart.get(hiddenLevels.unfinished, 0, 0, buckets, 0, 0, 0, 0, new Uint8Array(0), 0)),
+    unfinished: (buckets: number, idBuckets: number): number =>
+      added(addPart.get(hiddenLevels.unfinished, 0, 0, buckets, idBuckets, 0, 0, 0, 0, new Uint8Array(0), 0)),
   };
 }
 
@@ -260,7 +269,7 @@ function createPartRemoval(db: Database) {
     db,
     `SELECT part, filter FROM parts WHERE level = ${hiddenLevels.replaced} ORDER BY part LIMIT 1`,
   );
-  const bodies = ["part_places", "part_rare", "part_lists"].map((table) =>
+  const bodies = ["part_places", "part_ids", "part_rare", "part_lists"].map((table) =>
     prepare(
       db,
       `DELETE FROM ${table} WHERE n IN (SELECT n FROM ${table}
@@ -294,7 +303,10 @@ function createPartRemoval(db: Database) {
 
 /** Returns a function that reads a complete part. */
 export function createPartLoader(db: Database): (part: number) => PartRows {
-  const info = prepareQuery<{ count: number; entries: number }>(db, "SELECT count, entries FROM parts WHERE part = ?");
+  const info = prepareQuery<{ count: number; entries: number; idBuckets: number | null }>(
+    db,
+    "SELECT count, entries, id_buckets AS idBuckets FROM parts WHERE part = ?",
+  );
   const bodies = (table: string) =>
     prepareQuery<{ body: Uint8Array }>(
       db,
@@ -302,6 +314,7 @@ export function createPartLoader(db: Database): (part: number) => PartRows {
     );
   const places = bodies("part_places");
   const rare = bodies("part_rare");
+  const ids = bodies("part_ids");
   const lists = prepareQuery<{ key: number; chunk: number; count: number; body: Uint8Array }>(
     db,
     `SELECT key, chunk, count, body FROM part_keys k JOIN part_lists l ON l.n = (k.part << 24) | k.list
@@ -310,27 +323,20 @@ export function createPartLoader(db: Database): (part: number) => PartRows {
   return (part) => {
     const found = info.get(part);
     assert(found !== undefined, "the row of a part exists");
-    const entries = new BigUint64Array(found.entries);
-    const words = new Uint32Array(entries.buffer);
-    const bytes = new Uint8Array(entries.buffer);
-    let at = 0;
-    for (const { body } of rare.all(part)) {
-      bytes.set(body, at * 4);
-      at += body.length / 4;
-    }
+    const read = found.idBuckets === null ? readPlainBucket : readBucket;
+    const entries = createEntryList(found.entries);
+    for (const { body } of rare.all(part)) entries.addAll(read(body));
     for (const { key, ...list } of lists.all(part)) {
-      const base = (key % 256) * 2 ** 24;
-      const high = Math.floor(key / 256);
       const ordinals = ordinalsOfList(list);
-      for (let index = 0; index < ordinals.length; index += 1) {
-        words[at] = base + (ordinals[index] ?? 0);
-        words[at + 1] = high;
-        at += 2;
-      }
+      for (let index = 0; index < ordinals.length; index += 1) entries.add(key, ordinals[index] ?? 0);
     }
-    assert(at === words.length, "a part has as many entries as its row states");
+    assert(entries.count() === found.entries, "a part has as many entries as its row states");
+    // A row may have several ids: its place was that of another row before a reorganization.
+    const idWords = ids.all(part).map(({ body }) => readBucket(body));
+    const ownIds = createEntryList(idWords.reduce((sum, words) => sum + words.length / 2, 0));
+    for (const words of idWords) ownIds.addAll(words);
     const all = joinPlaces(places.all(part), found.count);
-    return { places: all, entries };
+    return { places: all, ids: ownIds.unsorted(), entries: entries.unsorted() };
   };
 }
 

@@ -21,7 +21,7 @@ import type { IdPlaces } from "./id-places.ts";
 import { allColumns, type Page, type PageColumns, type PagePlan, type PageRow } from "./index-types.ts";
 import { createPlanner, type PlaceRange, type Walk } from "./page-plan.ts";
 import { createWindowWalks, type Source, type WindowSizes, type WindowWalk } from "./page-sql.ts";
-import type { PartInfo, PartReads } from "./part-reads.ts";
+import type { IdCandidate, PartInfo, PartReads } from "./part-reads.ts";
 import { compareHalves, type PlaceHalves } from "./place.ts";
 import { createRowReads, type ItemColumns, type RowReads } from "./row-reads.ts";
 import { createHiddenTest } from "./stored-partitions.ts";
@@ -150,27 +150,46 @@ function createCandidates({ db, keys, parts }: PageParts, windows: WindowSizes):
         tests,
       });
 
-    // Ids are so rare that each row is checked instead of further keys.
-    const wantedGroups = walk.ids === undefined ? groups : [walk.ids];
-    const unwanted = walk.ids === undefined ? excluded : [];
-    const sources: Source[] = wantedGroups.map((group) => ({ kind: "keys", keys: group }));
-    if (onlyTransactions && walk.ids === undefined) sources.push({ kind: "transactions" });
-    const recent: WindowWalk = { ...common, sources, tests: { ...tests, excluded: unwanted } };
-    const inParts = onlyTransactions ? [...wantedGroups, [keys.transaction()]] : wantedGroups;
     const bounds = { first: halvesOf(range.first), last: halvesOf(range.last) };
-    const query = { ...bounds, order, groups: inParts, checkpoint };
+    const withRecent = (recent: WindowWalk, streams: readonly PlaceStream[]): Generator<PlaceHalves> =>
+      mergeStreams([{ bound: undefined, open: () => windowWalk(recent) }, ...streams], order);
+    if (walk.ids !== undefined) {
+      // Ids are so rare that each row is checked instead of further keys.
+      const { ids } = walk;
+      const open = () => placesWithin(parts.placesOfIds(ids), bounds, order).values();
+      return withRecent({ ...common, sources: [{ kind: "keys", keys: ids }], tests }, [{ bound: undefined, open }]);
+    }
+    const sources: Source[] = groups.map((group) => ({ kind: "keys", keys: group }));
+    if (onlyTransactions) sources.push({ kind: "transactions" });
+    const query = {
+      ...bounds,
+      order,
+      groups: onlyTransactions ? [...groups, [keys.transaction()]] : groups,
+      checkpoint,
+    };
     const streams = parts
       .list()
-      .filter((part) => overlaps(part, bounds) && (walk.ids === undefined || part.keys !== null))
+      .filter((part) => overlaps(part, bounds))
       .map((part) => ({
         bound: order === "asc" ? part.first : part.last,
         open: () => parts.find(part, query),
       }));
-    return mergeStreams([{ bound: undefined, open: () => windowWalk(recent) }, ...streams], order);
+    return withRecent({ ...common, sources, tests: { ...tests, excluded } }, streams);
   };
 }
 
-function overlaps(part: PartInfo, bounds: Readonly<{ first: PlaceHalves; last: PlaceHalves }>): boolean {
+type Bounds = Readonly<{ first: PlaceHalves; last: PlaceHalves }>;
+
+/** The places of candidates that are in a range, in order. */
+function placesWithin(candidates: readonly IdCandidate[], { first, last }: Bounds, order: "asc" | "desc") {
+  const places = candidates
+    .map(({ place }) => place)
+    .filter((place) => compareHalves(place, first) >= 0 && compareHalves(place, last) <= 0)
+    .sort(compareHalves);
+  return order === "asc" ? places : places.reverse();
+}
+
+function overlaps(part: PartInfo, bounds: Bounds): boolean {
   return compareHalves(part.first, bounds.last) <= 0 && compareHalves(part.last, bounds.first) >= 0;
 }
 

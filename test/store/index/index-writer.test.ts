@@ -511,6 +511,8 @@ describe("restart", () => {
     first.close();
     const db = new Database(path);
     for (const column of ["invalid_item_count", "next_invalid"]) db.run(`ALTER TABLE bundles DROP COLUMN ${column}`);
+    db.run("DROP TABLE part_ids");
+    db.run("ALTER TABLE parts DROP COLUMN id_buckets");
     const earlier = indexMigrations.slice(
       0,
       indexMigrations.findIndex((script) => script.includes("next_invalid")),
@@ -540,7 +542,7 @@ describe("restart", () => {
     for (let count = 0; count < 40; count += 1) chain.add({ transactions: [{ tags: [tagOf("n", "x")] }, {}] });
     first.close();
     const db = new Database(path);
-    const later = ["unsealed", "parts", "part_places", "part_rare", "part_lists", "part_keys"];
+    const later = ["unsealed", "parts", "part_places", "part_rare", "part_ids", "part_lists", "part_keys"];
     for (const table of [
       ...later,
       "pending_signatures",

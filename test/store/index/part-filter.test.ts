@@ -6,10 +6,12 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import {
   createFilter,
+  createIdFilter,
   filterFolderOf,
   isFilterFileSound,
   openFilterFile,
   removeOtherFilters,
+  soughtKeys,
   writeFilterFile,
 } from "../../../src/store/index/part-filter.ts";
 import { createRandom } from "../../support/random.ts";
@@ -49,18 +51,45 @@ describe("a filter of a part", () => {
     }
   });
 
-  test("is read back from its file", () => {
-    using folder = temporaryFolder();
-    const keys = keysOf(1_000);
-    const filter = createFilter(1_000);
+  test("of ids lets at most 0.3 % of other ids pass", () => {
+    const random = createRandom(seedOr(8));
+    const filter = createIdFilter(50_000);
+    const keys = keysOf(50_000, random);
     for (const key of keys) filter.add(key);
-    const name = writeFilterFile(`${folder.path}/f`, 12, filter);
+    expect(filter.bytes.length).toBe((50_000 * 16) / 8);
+    expect(filter.passing(soughtKeys(keys)).length).toBe(keys.length);
+    expect(filter.passing(soughtKeys(keysOf(100_000, random))).length / 100_000).toBeLessThan(0.003);
+  });
+
+  test("tests many keys as it tests one", () => {
+    const filter = createFilter(1_000);
+    for (const key of keysOf(1_000)) filter.add(key);
+    const others = [0, 2 ** 40 - 1, ...keysOf(5_000, createRandom(seedOr(9)))];
+    expect(filter.passing(soughtKeys(others)).map((index) => others[index])).toEqual(others.filter(filter.has));
+  });
+
+  test.each([
+    ["with ids apart", 700],
+    ["of an earlier release", undefined],
+  ])("is read back from its file, %s", (_what, rows) => {
+    using folder = temporaryFolder();
+    const keys = createFilter(1_000);
+    for (const key of keysOf(1_000)) keys.add(key);
+    const ids = rows === undefined ? undefined : createIdFilter(rows);
+    const idKeys = keysOf(700, createRandom(seedOr(11)));
+    for (const key of idKeys) ids?.add(key);
+    const name = writeFilterFile(`${folder.path}/f`, 12, { ids, keys });
     expect(name).toMatch(/^12-[0-9a-f]{16}$/);
-    const opened = openFilterFile(`${folder.path}/f`, name);
-    expect(keys.every((key) => opened?.has(key))).toBe(true);
-    expect(keysOf(1_000, createRandom(9)).map((key) => opened?.has(key))).toEqual(
-      keysOf(1_000, createRandom(9)).map(filter.has),
-    );
+    const opened = openFilterFile(`${folder.path}/f`, name, rows);
+    const tested = [...keysOf(1_000), ...idKeys, ...keysOf(1_000, createRandom(9))];
+    expect(tested.map((key) => opened?.keys.has(key))).toEqual(tested.map(keys.has));
+    expect(tested.map((key) => opened?.ids?.has(key))).toEqual(tested.map((key) => ids?.has(key)));
+  });
+
+  test("is absent where its file has no room for the filter of ids", () => {
+    using folder = temporaryFolder();
+    const name = writeFilterFile(folder.path, 1, { ids: undefined, keys: createFilter(100) });
+    expect(openFilterFile(folder.path, name, 10 ** 4)).toBeUndefined();
   });
 
   test.each([
@@ -72,10 +101,10 @@ describe("a filter of a part", () => {
     using folder = temporaryFolder();
     const filter = createFilter(100);
     filter.add(5);
-    const name = writeFilterFile(folder.path, 1, filter);
+    const name = writeFilterFile(folder.path, 1, { ids: undefined, keys: filter });
     expect(isFilterFileSound(folder.path, name)).toBe(true);
     damage(`${folder.path}/${name}`);
-    expect(openFilterFile(folder.path, name)).toBeUndefined();
+    expect(openFilterFile(folder.path, name, undefined)).toBeUndefined();
     expect(isFilterFileSound(folder.path, name)).toBe(false);
   });
 
@@ -84,12 +113,12 @@ describe("a filter of a part", () => {
     const keys = keysOf(20_000);
     const filter = createFilter(keys.length);
     for (const key of keys) filter.add(key);
-    const name = writeFilterFile(folder.path, 1, filter);
+    const name = writeFilterFile(folder.path, 1, { ids: undefined, keys: filter });
     const pages = Math.ceil(filter.bytes.length / 4_096);
     // The leading bits of a key choose its block: the second page has this share of all keys.
     const isOfPage = (key: number) => Math.floor((key / 2 ** 40) * (filter.bytes.length / 32) * 32) >> 12 === 1;
     changeByte(`${folder.path}/${name}`, 4_096 + 9);
-    const opened = openFilterFile(folder.path, name);
+    const opened = openFilterFile(folder.path, name, undefined)?.keys;
     const others = keysOf(20_000, createRandom(seedOr(10)));
     expect(keys.filter((key) => opened?.has(key) !== true)).toEqual([]);
     expect(others.filter(isOfPage).filter((key) => opened?.has(key) !== true)).toEqual([]);
@@ -99,8 +128,10 @@ describe("a filter of a part", () => {
 
   test("is absent without its file, and files of other parts are removed", () => {
     using folder = temporaryFolder();
-    expect(openFilterFile(folder.path, "1-0123456789abcdef")).toBeUndefined();
-    const names = [1, 2, 3].map((part) => writeFilterFile(folder.path, part, createFilter(part)));
+    expect(openFilterFile(folder.path, "1-0123456789abcdef", 1)).toBeUndefined();
+    const names = [1, 2, 3].map((part) =>
+      writeFilterFile(folder.path, part, { ids: undefined, keys: createFilter(part) }),
+    );
     removeOtherFilters(folder.path, new Set(names.slice(1, 2)));
     expect(readdirSync(folder.path)).toEqual(names.slice(1, 2));
     removeOtherFilters(`${folder.path}/none`, new Set());

@@ -3,11 +3,13 @@
  * sources until it is complete, and interrupted merges leave nothing.
  * @module
  */
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { idFromBytes } from "../../../src/arweave/id.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { indexMigrations } from "../../../src/store/index/index-schema.ts";
-import { noColumns } from "../../../src/store/index/index-types.ts";
+import { allColumns, noColumns } from "../../../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { filterFolderOf } from "../../../src/store/index/part-filter.ts";
 import { columnsOf, gatherPart, type NewPartRow } from "../../../src/store/index/part-image.ts";
@@ -37,7 +39,7 @@ function rowsOf(random: Random, count: number): NewPartRow[] {
       ...[keyOf(1), keyOf(2 + random.below(20)), keyOf(100 + random.below(count)), keyOf(10 ** 6 + index)],
       keyOf(10 ** 7 + random.below(2_000)), // one list in a part of several chunks
     ];
-    return { high: 7 + Math.floor(index / 1_000), low, keys };
+    return { high: 7 + Math.floor(index / 1_000), low, keys: [keyOf(10 ** 9 + index), ...keys] };
   });
 }
 
@@ -71,16 +73,20 @@ describe("a merge", () => {
     const steps = createMerges(db, noIds)(merge);
     let step = steps.next();
     for (; step.done !== true; step = steps.next()) parts.addMerged(merge.part, step.value);
-    const { filter, ...merged } = step.value;
+    const { filters, ...merged } = step.value;
     parts.endMerge(merge, merged, null);
     while (parts.dropReplaced());
 
     const gathered = gatherPart(columnsOf(rows));
     const loaded = createPartLoader(db)(merge.part);
     expect(loaded.places).toEqual(gathered.places);
-    expect(loaded.entries.sort()).toEqual(gathered.entries);
-    expect(rows.every(({ keys }) => keys.every((key) => filter.has(Math.floor(key / 128))))).toBe(true);
-    expect(merged.keys).toBe(new Set(rows.flatMap(({ keys }) => keys)).size);
+    expect([loaded.entries.sort(), loaded.ids]).toEqual([gathered.entries, gathered.ids]);
+    expect(
+      rows.every(
+        ({ keys: [id = 0, ...keys] }) => filters.ids?.has(id / 128) && keys.every((key) => filters.keys.has(key / 128)),
+      ),
+    ).toBe(true);
+    expect(merged.keys).toBe(new Set(rows.flatMap(({ keys }) => keys.slice(1))).size);
     expect(db.query("SELECT part FROM parts").all()).toEqual([{ part: merge.part }]);
     closeDatabase(db);
   });
@@ -112,23 +118,34 @@ describe("the writer", () => {
   });
 });
 
+const smallParts = { ...partSizesDefault, inlineRowsMax: 0, mergedRowsMax: 200 };
+
 describe("an index of an earlier release", () => {
-  test("finds every row before, during and after its parts get their ids", () => {
+  test.each([
+    ["in postings", "postings", partSizesDefault, 0],
+    ["among the keys of parts", "among-keys", partSizesDefault, 0],
+    ["among the keys of parts, of which one is never merged", "among-keys", smallParts, 1],
+  ] as const)("with ids %s finds every row before, during and after its parts are rewritten", (...given) => {
+    const [, kind, partSizes, parts] = given;
     using folder = temporaryFolder();
-    const path = copyOldIndex(folder.path);
-    const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000 });
+    const path = copyOldIndex(folder.path, kind);
+    const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000, partSizes });
     const reader = openIndexReader(path);
-    const rows = reader.page({ order: "asc", limit: 1_000, columns: noColumns }).rows;
+    const rows = reader.page({ order: "asc", limit: 1_000, columns: allColumns }).rows;
     expect(rows.length).toBe(179);
+    const absent = idFromBytes(new Uint8Array(32));
     const expectAll = (): void => {
-      for (const { id, place } of rows) {
+      for (const { id, place, ownerAddress } of rows) {
         expect(reader.placeOf(id)).toEqual(place);
-        expect(reader.page({ ids: [id], order: "asc", limit: 2, columns: noColumns }).rows.length).toBe(1);
+        expect(reader.page({ ids: [id, absent], order: "asc", limit: 2, columns: noColumns }).rows.length).toBe(1);
+        const ofOwner = { owners: [ownerAddress], order: "asc", limit: 1_000, columns: noColumns } as const;
+        expect(reader.page(ofOwner).rows.some((row) => row.id === id)).toBe(true);
       }
+      expect(reader.placeOf(absent)).toBeUndefined();
     };
     expectAll();
     const merges = createMergeSteps(writer, path, createRandom(seedOr(3)));
-    for (let count = 0; count < 30; count += 1) {
+    for (let count = 0; count < 10; count += 1) {
       merges.step();
       expectAll();
     }
@@ -138,6 +155,8 @@ describe("an index of an earlier release", () => {
     reader.close();
     writer.close();
     expect(inspectIndex(path).faults).toEqual([]);
+    using db = new Database(path);
+    expect(db.query("SELECT count(*) AS parts FROM parts WHERE id_buckets IS NULL").get()).toEqual({ parts });
   });
 });
 

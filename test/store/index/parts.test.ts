@@ -101,8 +101,8 @@ const sizes: PartSizes = {
 };
 
 /**
- * Rows at distinct places with keys of all frequencies: in every second row, in one of a hundred, in one row, and in one
- * of 1,500, of which a part of several chunks has one list.
+ * Rows at distinct places, each with an id and keys of all frequencies: in every second row, in one of a hundred, in one
+ * row, and in one of 1,500, of which a part of several chunks has one list.
  */
 function rowsOf(random: Random, count: number, high = 5): NewPartRow[] {
   let low = 0;
@@ -117,10 +117,12 @@ function rowsOf(random: Random, count: number, high = 5): NewPartRow[] {
     return {
       high: high + Math.floor(index / 5_000),
       low,
-      keys: random.chance(0.1) ? [...keys, ...keys] : keys,
+      keys: [idKeyOf(index), ...keys, ...(random.chance(0.1) ? keys : [])],
     };
   });
 }
+
+const idKeyOf = (number: number): number => keyOf(10 ** 9 + number);
 
 /** Keys spread over all 47 bits. */
 function keyOf(number: number): number {
@@ -159,7 +161,7 @@ describe("parts", () => {
           : random.chance(0.6)
             ? [keyOf(10 + random.below(110)), keyOf(10 + random.below(100))]
             : random.pick([
-                rows[random.below(rows.length)]?.keys.slice(2, 3) ?? [],
+                rows[random.below(rows.length)]?.keys.slice(3, 4) ?? [],
                 [keyOf(1_000 + random.below(1_500)), keyOf(1_000 + random.below(1_500))],
               ]);
       const groups = [group(), ...(random.chance(0.6) ? [group()] : [])];
@@ -180,17 +182,32 @@ describe("parts", () => {
     }
   });
 
-  test("a key among ids has all of its rows as candidates, also where it is that of a popular tag", () => {
+  test("ids are found by their keys, and other keys are no ids", () => {
     using db = openTables();
     const rows = rowsOf(createRandom(seedOr(22)), 3_000);
     createParts(db, sizes).add(columnsOf(rows));
-    const reads = createPartReads(db);
-    const rare = rows.map(({ keys }) => keys[2] ?? 0).slice(0, 50);
+    const keys = [...rows.map((_row, index) => idKeyOf(index)), keyOf(1), keyOf(10), idKeyOf(3_000)];
+    const found = createPartReads(db).placesOfIds(keys);
+    expect(found.toSorted((a, b) => a.index - b.index)).toEqual(
+      rows.map(({ high, low }, index) => ({ index, place: { high, low } })),
+    );
+  });
+
+  test("of an earlier release have ids among their keys, also where one is that of a popular tag", () => {
+    using db = openTables();
+    const rows = rowsOf(createRandom(seedOr(22)), 3_000);
+    createParts(db, sizes).add(columnsOf(rows));
+    db.run("UPDATE parts SET id_buckets = NULL");
+    db.run("UPDATE part_rare SET body = substr(body, 2)");
+    db.run("DELETE FROM part_ids");
+    const rare = rows.map(({ keys }) => keys[3] ?? 0).slice(0, 50);
     const keys = [...new Set([...rare, keyOf(1), keyOf(10), keyOf(5_000_000)])].sort((a, b) => a - b);
-    const found = reads.placesOfIds(keys);
+    const found = createPartReads(db).placesOfIds(keys);
     for (const [index, key] of keys.entries()) {
       const expected = rows.filter((row) => row.keys.includes(key)).map(({ high, low }) => ({ high, low }));
       expect(found.filter((one) => one.index === index).map((one) => one.place)).toEqual(expected);
+      const query = { ...everywhere, groups: [[key]], order: "asc", checkpoint: () => undefined } as const;
+      expect(findAll(db, query)).toEqual(expected);
     }
   });
 
@@ -202,20 +219,20 @@ describe("parts", () => {
     const gathered = gatherPart(columnsOf(rows));
     const loaded = createPartLoader(db)(1);
     expect(loaded.places).toEqual(gathered.places);
-    expect(loaded.entries.sort()).toEqual(gathered.entries);
+    expect([loaded.entries.sort(), loaded.ids]).toEqual([gathered.entries, gathered.ids]);
   });
 
   test("a key with few rows for each chunk has one list, one more row has a list for each chunk", () => {
     const listsOf = (each: number) => {
       const rows = Array.from({ length: 4 * ordinalsPerChunk }, (_, low) => {
         const isListed = low % ordinalsPerChunk === 0 || low % ordinalsPerChunk > ordinalsPerChunk - each;
-        return { high: 1, low, keys: isListed ? [keyOf(1), keyOf(2)] : [keyOf(2)] };
+        return { high: 1, low, keys: [idKeyOf(low), keyOf(2), ...(isListed ? [keyOf(1)] : [])] };
       });
       using db = openTables();
       createParts(db, sizes).add(columnsOf(rows));
       const query = { ...everywhere, groups: [[keyOf(1)], [keyOf(2)]], order: "asc" } as const;
       const found = findAll(db, { ...query, checkpoint: () => undefined });
-      expect(found).toEqual(rows.filter(({ keys }) => keys.length > 1).map(({ high, low }) => ({ high, low })));
+      expect(found).toEqual(rows.filter(({ keys }) => keys.length > 2).map(({ high, low }) => ({ high, low })));
       const lists = db.query<{ chunk: number; count: number }, []>(
         "SELECT chunk, count FROM part_keys WHERE count < 999",
       );
@@ -237,7 +254,7 @@ describe("parts", () => {
     const merged = mergeParts(distinct.map((rows) => gatherPart(columnsOf(rows))));
     const whole = gatherPart(columnsOf(all));
     expect(merged.places).toEqual(whole.places);
-    expect(merged.entries).toEqual(whole.entries);
+    expect([merged.ids, merged.entries]).toEqual([whole.ids, whole.entries]);
   });
 
   test("many small ones become few, without losing rows", () => {
@@ -268,7 +285,8 @@ describe("parts", () => {
     }
     // Bodies of merged parts are removed.
     const orphans = db.query<{ n: number }, []>(
-      `SELECT count(*) AS n FROM (SELECT n FROM part_places UNION ALL SELECT n FROM part_rare UNION ALL SELECT n FROM part_lists)
+      `SELECT count(*) AS n FROM (SELECT n FROM part_places UNION ALL SELECT n FROM part_ids
+         UNION ALL SELECT n FROM part_rare UNION ALL SELECT n FROM part_lists)
        WHERE n >> 24 NOT IN (SELECT part FROM parts)`,
     );
     expect(orphans.get()?.n).toBe(0);

@@ -1,0 +1,191 @@
+/**
+ * The entries of a part, `partKey << 24 | ordinal`, and the buckets in which entries of rare keys and of ids are stored.
+ *
+ * A bucket has the entries of a range of keys, about 120 of them, and is read by its number. In parts that will be
+ * merged again soon, entries are plain words; in larger parts, they are packed: the differences of sorted keys as Rice
+ * codes (Golomb 1966), and each ordinal in as many bits as the largest one has. In a part of four million rows, an
+ * entry takes 5 bytes instead of 8.
+ * Source: docs/reference/index-layout.md#parts.
+ * @module
+ */
+import { assert } from "../../lib/assert.ts";
+import { filterKeyBits } from "./filter-key.ts";
+
+/** Bits of a filter's key in a part. The other 24 bits of an entry are the row's ordinal. */
+export const partKeyBits = 40;
+const partKeyScale = 2 ** (filterKeyBits - partKeyBits);
+
+/** The leading bits of a filter's key that parts store. */
+export function partKeyOf(key: number): number {
+  return Math.floor(key / partKeyScale);
+}
+
+/** The key of an entry, from its two 32-bit words. */
+export function keyOfWords(low: number, high: number): number {
+  return high * 256 + (low >>> 24);
+}
+
+/** The ordinal of an entry, from its lower word. */
+export function ordinalOfWord(low: number): number {
+  return low & 0xffffff;
+}
+
+/** Average number of entries of a bucket: a look-up of a rare key reads less than a kilobyte. */
+const entriesPerBucket = 120;
+
+/** The number of buckets for so many entries. */
+export function bucketsFor(entries: number): number {
+  return Math.max(1, Math.ceil(entries / entriesPerBucket));
+}
+
+/** The bucket of a key. */
+export function bucketOf(partKey: number, buckets: number): number {
+  return Math.floor((partKey / 2 ** partKeyBits) * buckets);
+}
+
+/** The bucket of each entry in order of keys, as `[bucket, its words]`; buckets without entries are left out. */
+export function* inBuckets(words: Uint32Array, buckets: number): Generator<[bucket: number, words: Uint32Array]> {
+  for (let start = 0, end = 0; start < words.length; start = end) {
+    const bucket = bucketOf(keyOfWords(words[start] ?? 0, words[start + 1] ?? 0), buckets);
+    while (end < words.length && bucketOf(keyOfWords(words[end] ?? 0, words[end + 1] ?? 0), buckets) === bucket)
+      end += 2;
+    yield [bucket, words.subarray(start, end)];
+  }
+}
+
+/** Encodings of a bucket, in its first byte. Numbers are part of the format. */
+export const bucketForms = { plain: 0, packed: 1 } as const;
+export type BucketForm = keyof typeof bucketForms;
+
+/** Serializes a bucket. @param words - The words of its entries: lower, upper; sorted by entry. */
+export function writeBucket(words: Uint32Array, form: BucketForm): Uint8Array {
+  if (form === "packed") return writePacked(words);
+  const body = new Uint8Array(1 + words.byteLength);
+  body[0] = bucketForms.plain;
+  body.set(new Uint8Array(words.buffer, words.byteOffset, words.byteLength), 1);
+  return body;
+}
+
+/** Reads the output of `writeBucket`; a bucket that is absent has no entries. @returns The words of its entries. */
+export function readBucket(body: Uint8Array | undefined): Uint32Array {
+  if (body === undefined) return new Uint32Array(0);
+  return body[0] === bucketForms.packed ? readPacked(body) : readPlainBucket(body.subarray(1));
+}
+
+/** Reads a bucket of a part of an earlier release, which has no first byte. */
+export function readPlainBucket(body: Uint8Array | undefined): Uint32Array {
+  // Copied, because SQLite's buffers may not be aligned to four bytes.
+  return new Uint32Array(Uint8Array.from(body ?? []).buffer);
+}
+
+/** A packed bucket: form, bits of remainders, bits of ordinals, number of entries, key of the first one; then its bits. */
+const packedHead = { remainderBits: 1, ordinalBits: 2, count: 3, firstKey: 7, end: 12 } as const;
+
+/** A number of more bits is written in two. With seven bits of the byte before it, it is less than 32 bits. */
+const bitsAtOnce = 24;
+const scaleAtOnce = 2 ** bitsAtOnce;
+
+function writePacked(words: Uint32Array): Uint8Array {
+  const count = words.length / 2;
+  const firstKey = keyOfWords(words[0] ?? 0, words[1] ?? 0);
+  const lastKey = keyOfWords(words.at(-2) ?? 0, words.at(-1) ?? 0);
+  let ordinalMax = 0;
+  for (let at = 0; at < words.length; at += 2) ordinalMax = Math.max(ordinalMax, ordinalOfWord(words[at] ?? 0));
+  const ordinalBits = 32 - Math.clz32(ordinalMax);
+  const mean = (lastKey - firstKey) / Math.max(1, count - 1);
+  // The best parameter of a Rice code for differences of random keys.
+  const remainderBits = Math.max(0, Math.round(Math.log2(mean * Math.LN2 + 2 ** -9)));
+  const scale = 2 ** remainderBits;
+
+  // The quotients of all differences add up to their sum divided by the scale.
+  const bitsMax = count * (remainderBits + 1 + ordinalBits) + (lastKey - firstKey) / scale;
+  const body = new Uint8Array(packedHead.end + Math.ceil(bitsMax / 8) + 1);
+  const head = new DataView(body.buffer);
+  body[0] = bucketForms.packed;
+  body[packedHead.remainderBits] = remainderBits;
+  body[packedHead.ordinalBits] = ordinalBits;
+  head.setUint32(packedHead.count, count);
+  body[packedHead.firstKey] = Math.floor(firstKey / 2 ** 32);
+  head.setUint32(packedHead.firstKey + 1, firstKey % 2 ** 32);
+
+  let at: number = packedHead.end;
+  let pending = 0;
+  let pendingBits = 0;
+  const put = (value: number, bits: number): void => {
+    pending |= value << pendingBits;
+    pendingBits += bits;
+    for (; pendingBits >= 8; pendingBits -= 8) {
+      body[at++] = pending & 255;
+      pending >>>= 8;
+    }
+  };
+  let key = firstKey;
+  for (let word = 0; word < words.length; word += 2) {
+    const low = words[word] ?? 0;
+    const next = keyOfWords(low, words[word + 1] ?? 0);
+    const difference = next - key;
+    key = next;
+    let quotient = Math.floor(difference / scale);
+    const remainder = difference - quotient * scale;
+    for (; quotient >= bitsAtOnce; quotient -= bitsAtOnce) put(0, bitsAtOnce);
+    put(0, quotient);
+    put(1, 1);
+    if (remainderBits <= bitsAtOnce) put(remainder, remainderBits);
+    else {
+      put(remainder % scaleAtOnce, bitsAtOnce);
+      put(Math.floor(remainder / scaleAtOnce), remainderBits - bitsAtOnce);
+    }
+    put(ordinalOfWord(low), ordinalBits);
+  }
+  if (pendingBits > 0) body[at++] = pending;
+  return body.slice(0, at);
+}
+
+function readPacked(body: Uint8Array): Uint32Array {
+  assert(body.length >= packedHead.end, "a packed bucket has a head");
+  const head = new DataView(body.buffer, body.byteOffset, body.length);
+  const remainderBits = head.getUint8(packedHead.remainderBits);
+  const ordinalBits = head.getUint8(packedHead.ordinalBits);
+  const count = head.getUint32(packedHead.count);
+  const bitsEnd = body.length * 8;
+  assert(
+    remainderBits <= partKeyBits && ordinalBits <= bitsAtOnce && count <= bitsEnd,
+    "a packed bucket has numbers in their bounds",
+  );
+  const words = new Uint32Array(count * 2);
+  const scale = 2 ** remainderBits;
+  const lowBits = Math.min(remainderBits, bitsAtOnce);
+  let bit = packedHead.end * 8;
+  /** The next bits, at most 24; they stay. */
+  const peek = (bits: number): number => {
+    const at = bit >>> 3;
+    const four =
+      (body[at] ?? 0) | ((body[at + 1] ?? 0) << 8) | ((body[at + 2] ?? 0) << 16) | ((body[at + 3] ?? 0) << 24);
+    return (four >>> (bit & 7)) & (scaleAtOnce - 1) & (2 ** bits - 1);
+  };
+  let key = head.getUint8(packedHead.firstKey) * 2 ** 32 + head.getUint32(packedHead.firstKey + 1);
+  for (let word = 0; word < words.length; word += 2) {
+    let quotient = 0;
+    let ahead = peek(bitsAtOnce);
+    for (; ahead === 0; ahead = peek(bitsAtOnce)) {
+      quotient += bitsAtOnce;
+      bit += bitsAtOnce;
+      assert(bit < bitsEnd, "a packed bucket ends at the end of an entry");
+    }
+    const zeros = 31 - Math.clz32(ahead & -ahead);
+    quotient += zeros;
+    bit += zeros + 1;
+    let remainder = peek(lowBits);
+    bit += lowBits;
+    if (remainderBits > bitsAtOnce) {
+      remainder += peek(remainderBits - bitsAtOnce) * scaleAtOnce;
+      bit += remainderBits - bitsAtOnce;
+    }
+    key += quotient * scale + remainder;
+    words[word] = (key % 256) * 2 ** 24 + peek(ordinalBits);
+    words[word + 1] = Math.floor(key / 256);
+    bit += ordinalBits;
+  }
+  assert(bit <= bitsEnd, "a packed bucket ends at the end of an entry");
+  return words;
+}

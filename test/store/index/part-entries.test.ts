@@ -1,0 +1,101 @@
+/**
+ * Buckets of entries: every one comes back as it was written, plain and packed.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import {
+  type BucketForm,
+  bucketsFor,
+  inBuckets,
+  keyOfWords,
+  readBucket,
+  writeBucket,
+} from "../../../src/store/index/part-entries.ts";
+import { createEntryList, wordsOf } from "../../../src/store/index/part-image.ts";
+import { createRandom } from "../../support/random.ts";
+import { seedOr } from "../../support/seed.ts";
+
+const keyMax = 2 ** 40 - 1;
+const ordinalMax = 2 ** 24 - 1;
+
+type Entry = Readonly<{ key: number; ordinal: number }>;
+
+function wordsFor(entries: readonly Entry[]): Uint32Array {
+  const list = createEntryList(entries.length);
+  for (const { key, ordinal } of entries) list.add(key, ordinal);
+  return wordsOf(list.sorted());
+}
+
+const forms: BucketForm[] = ["plain", "packed"];
+
+describe.each(forms)("a bucket, %s,", (form) => {
+  const expectSame = (entries: readonly Entry[]): void => {
+    const words = wordsFor(entries);
+    expect(readBucket(writeBucket(words, form))).toEqual(words);
+  };
+
+  test.each<[string, readonly Entry[]]>([
+    ["no entry", []],
+    ["the lowest", [{ key: 0, ordinal: 0 }]],
+    ["the highest", [{ key: keyMax, ordinal: ordinalMax }]],
+    ["the lowest and the highest", [0, keyMax].map((key) => ({ key, ordinal: ordinalMax }))],
+    ["one key of many rows", Array.from({ length: 200 }, (_, ordinal) => ({ key: 5, ordinal }))],
+    ["neighbours", Array.from({ length: 300 }, (_, key) => ({ key: keyMax - key, ordinal: key % 3 }))],
+    ["near ones and a distant one", [...Array(2_000).keys(), keyMax].map((key) => ({ key, ordinal: 7 }))],
+  ])("restores %s", (_what, entries) => {
+    expectSame(entries);
+  });
+
+  test("restores any entries", () => {
+    const entry = fc.record({
+      key: fc.oneof(
+        fc.nat({ max: 500 }),
+        fc.maxSafeInteger().map((number) => Math.abs(number) % (keyMax + 1)),
+      ),
+      ordinal: fc.oneof(fc.nat({ max: 3 }), fc.nat({ max: ordinalMax })),
+    });
+    fc.assert(
+      fc.property(fc.array(entry, { maxLength: 300 }), (entries) => expectSame(entries)),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe("a packed bucket", () => {
+  const random = createRandom(seedOr(41));
+  /** The entries of a bucket of a part of four million rows with five keys each. */
+  const share = 2 ** 40 / bucketsFor(20_000_000);
+  const words = wordsFor(
+    Array.from({ length: 120 }, () => ({
+      key: 10 ** 9 + random.below(Math.floor(share)),
+      ordinal: random.below(2 ** 22),
+    })),
+  );
+
+  test("takes five bytes an entry in a large part", () => {
+    expect(writeBucket(words, "packed").length / 120).toBeLessThan(5.2);
+  });
+
+  test.each([
+    ["cut in its head", (body: Uint8Array) => body.subarray(0, 8)],
+    ["cut in its entries", (body: Uint8Array) => body.subarray(0, body.length - 9)],
+    ["with too many entries", (body: Uint8Array) => body.with(3, 255)],
+    ["with ordinals of too many bits", (body: Uint8Array) => body.with(2, 25)],
+    ["without ones", (body: Uint8Array) => body.fill(0, 12)],
+  ])("that is damaged is detected: %s", (_what, damage) => {
+    expect(() => readBucket(damage(writeBucket(words, "packed")))).toThrow("invariant broken");
+  });
+});
+
+test("entries are in the buckets of their keys, in order, and empty buckets are left out", () => {
+  const words = wordsFor([0, 1, 2 ** 38, 2 ** 39, 2 ** 39 + 1, keyMax].map((key) => ({ key, ordinal: 1 })));
+  const found = Array.from(inBuckets(words, 8), ([bucket, own]) => [bucket, keyOfWords(own[0] ?? 0, own[1] ?? 0)]);
+  expect(found).toEqual([
+    [0, 0],
+    [2, 2 ** 38],
+    [4, 2 ** 39],
+    [7, keyMax],
+  ]);
+  expect([...inBuckets(new Uint32Array(0), 8)]).toEqual([]);
+});
