@@ -1,5 +1,5 @@
 /**
- * The entries of a part, `partKey << 24 | ordinal`, and the buckets in which entries of rare keys and of ids are stored.
+ * The entries of a part, `partKey << 24 | ordinal`, and the buckets in which those of rare keys and of ids are stored.
  *
  * A bucket has the entries of a range of keys, about 120 of them, and is read by its number. In parts that will be
  * merged again soon, entries are plain words; in larger parts, they are packed: the differences of sorted keys as Rice
@@ -78,7 +78,7 @@ export function readPlainBucket(body: Uint8Array | undefined): Uint32Array {
   return new Uint32Array(Uint8Array.from(body ?? []).buffer);
 }
 
-/** A packed bucket: form, bits of remainders, bits of ordinals, number of entries, key of the first one; then its bits. */
+/** Offsets in a packed bucket, after its form: numbers of bits and entries, the key of the first entry, all bits. */
 const packedHead = { remainderBits: 1, ordinalBits: 2, count: 3, firstKey: 7, end: 12 } as const;
 
 /** A number of more bits is written in two. With seven bits of the byte before it, it is less than 32 bits. */

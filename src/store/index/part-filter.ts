@@ -52,7 +52,11 @@ function filterBytes(keys: number, bits: number): number {
   return Math.max(1, Math.ceil((keys * bits) / (blockBytes * 8))) * blockBytes;
 }
 
-/** The filter of the keys of a part, but for its ids. @param keysMax - Distinct keys; with more of them, more absent ones pass. */
+/**
+ * The filter of the keys of a part, but for its ids.
+ *
+ * @param keysMax - Distinct keys; with more of them, more absent ones pass.
+ */
 export function createFilter(keysMax: number): NewFilter {
   return newFilter(filterBytes(keysMax, bitsPerKey));
 }

@@ -4,12 +4,21 @@
  * Keys with few rows share buckets of plain entries. A key with more rows has one list, and one with many rows a list
  * for each chunk of ordinals; a directory of counts shows which list is shortest. A stored part never changes.
  *
- * Rows of a part are numbered by place (ordinals). Places and ordinals are sorted, so both are stored as differences
- * in as few bytes as possible.
+ * Rows of a part are numbered by place (ordinals); part-codec.ts encodes places and ordinals.
  * Source: docs/reference/index-layout.md#parts.
  * @module
  */
 import { assert } from "../../lib/assert.ts";
+import {
+  ordinalsPerChunk,
+  type PartList,
+  type PlaceList,
+  placesPerBlock,
+  wholePart,
+  writeOrdinals,
+  writePlaces,
+  writeSteps,
+} from "./part-codec.ts";
 import {
   type BucketForm,
   bucketsFor,
@@ -26,9 +35,6 @@ export type PartRows = Readonly<{ places: PlaceList; ids: BigUint64Array; entrie
 
 /** A body and its number in the part. */
 export type NumberedBody = Readonly<{ number: number; body: Uint8Array }>;
-
-/** The list of one key in one chunk, or in all of the part (`wholePart`). */
-export type PartList = Readonly<{ key: number; chunk: number; count: number; body: Uint8Array }>;
 
 /** The stored form of a part. */
 export type PartImage = Readonly<{
@@ -54,10 +60,13 @@ export const partRowsMax = 2 ** (64 - partKeyBits);
 /** A key with at most this many rows in a part has no separate list. */
 const rareRowsMax = 16;
 
+/** A key with fewer rows for each chunk has one list in the part: lists of chunks would be longer, and read singly. */
+const wholeRowsPerChunk = 64;
+
 /** A row for a new part, with its filter keys: first that of its id. */
 export type NewPartRow = Readonly<{ high: number; low: number; keys: readonly number[] }>;
 
-/** Rows for a new part in columns, in place order; `keyEnds`: the end of each row's keys, of which the first is its id's. */
+/** Rows for a new part in columns, in place order; `keyEnds`: the end of each row's keys, first of them its id's. */
 export type NewPartRows = Readonly<{ high: Uint32Array; low: Uint32Array; keys: Float64Array; keyEnds: Uint32Array }>;
 
 /** Converts rows to columns. @param rows - In place order. */
@@ -275,246 +284,4 @@ function listsOf(key: number, run: Uint32Array, rows: number): PartList[] {
     start = end;
   }
   return lists;
-}
-
-/** Places of rows in order: upper 32 and lower 31 bits of each. */
-export type PlaceList = Readonly<{ high: Uint32Array; low: Uint32Array }>;
-
-/** Places in a block, the unit of reading. */
-export const placesPerBlock = 1_024;
-
-/** Ordinals in a chunk: they differ only in their lower 16 bits. */
-export const ordinalsPerChunk = 65_536;
-
-/** In place of a chunk: the list has the ordinals of all chunks. The number is part of the format. */
-export const wholePart = -1;
-
-/** A key with fewer rows for each chunk has one list in the part: lists of chunks would be longer, and read singly. */
-const wholeRowsPerChunk = 64;
-
-/** Above this share of a chunk's rows, a bitmap is shorter than a list. */
-const bitmapShare = 0.1;
-
-/** Encodings of the ordinals of a chunk. Numbers are part of the format. */
-const forms = { steps: 0, bits: 1 } as const;
-
-/** Four bytes hold 28 bits: more than any difference of ordinals. */
-const stepBytesMax = 4;
-
-/** Five bytes hold 35 bits: more than any difference. */
-const varintBytesMax = 5;
-
-/** Serializes a block of places. The first place is complete, so that each block can be read alone. */
-export function writePlaces({ high, low }: PlaceList): Uint8Array {
-  assert(high.length <= placesPerBlock, "a block of places is bounded");
-  const bytes = new Uint8Array(high.length * varintBytesMax * 3);
-  let at = 0;
-  let lastHigh = 0;
-  let lastLow = 0;
-  for (let index = 0; index < high.length; index += 1) {
-    const nextHigh = high[index] ?? 0;
-    const nextLow = low[index] ?? 0;
-    if (index > 0 && nextHigh === lastHigh) at = writeVarint(bytes, at, nextLow - lastLow);
-    else {
-      // Places are distinct, so a difference of 0 cannot occur: 0 marks the start of another transaction.
-      at = writeVarint(bytes, at, 0);
-      at = writeVarint(bytes, at, nextHigh - lastHigh);
-      at = writeVarint(bytes, at, nextLow);
-    }
-    lastHigh = nextHigh;
-    lastLow = nextLow;
-  }
-  return bytes.slice(0, at);
-}
-
-/** Reads the output of `writePlaces`. */
-export function readPlaces(bytes: Uint8Array): PlaceList {
-  const high = new Uint32Array(placesPerBlock);
-  const low = new Uint32Array(placesPerBlock);
-  const cursor = { at: 0 };
-  let count = 0;
-  let lastHigh = 0;
-  let lastLow = 0;
-  while (cursor.at < bytes.length) {
-    const step = readVarint(bytes, cursor);
-    if (step === 0) {
-      lastHigh += readVarint(bytes, cursor);
-      lastLow = readVarint(bytes, cursor);
-    } else lastLow += step;
-    assert(count < placesPerBlock, "a block of places is bounded");
-    high[count] = lastHigh;
-    low[count] = lastLow;
-    count += 1;
-  }
-  return { high: high.subarray(0, count), low: low.subarray(0, count) };
-}
-
-/**
- * Serializes the ordinals of one chunk.
- *
- * @param ordinals - Lower 16 bits, in order, distinct.
- * @param chunkRows - Rows of the part in this chunk.
- */
-export function writeOrdinals(ordinals: Uint16Array, chunkRows: number): Uint8Array {
-  return ordinals.length > chunkRows * bitmapShare ? writeBits(ordinals, chunkRows) : writeSteps(ordinals);
-}
-
-/** Reads the output of `writeOrdinals`. */
-export function readOrdinals(bytes: Uint8Array, count: number): Uint16Array {
-  const ordinals = new Uint16Array(count);
-  const rest = bytes.subarray(1);
-  const found = bytes[0] === forms.bits ? readBits(rest, ordinals) : readSteps(rest, ordinals);
-  assert(found === count, "a chunk has as many ordinals as its directory states");
-  return ordinals;
-}
-
-/** Reads a list of a part, also one of all of it. @returns Ordinals in the part, in order. */
-export function ordinalsOfList({ chunk, count, body }: Omit<PartList, "key">): Uint32Array {
-  const ordinals = new Uint32Array(count);
-  if (chunk === wholePart) {
-    const cursor = { at: 1 };
-    let last = -1;
-    let found = 0;
-    for (; cursor.at < body.length; found += 1) {
-      last += readVarint(body, cursor);
-      ordinals[found] = last;
-    }
-    assert(found === count, "a part has as many ordinals of a key as its directory states");
-    return ordinals;
-  }
-  const lows = readOrdinals(body, count);
-  for (let at = 0; at < count; at += 1) ordinals[at] = chunk * ordinalsPerChunk + (lows[at] ?? 0);
-  return ordinals;
-}
-
-/** Sets the bit of each ordinal of a list; bits are numbered from the lowest of each byte. */
-export function markOrdinals(bytes: Uint8Array, count: number, bits: Uint8Array): void {
-  if (bytes[0] !== forms.bits) {
-    setBits(bits, readOrdinals(bytes, count));
-    return;
-  }
-  for (let at = 1; at < bytes.length; at += 1) bits[at - 1] = (bits[at - 1] ?? 0) | (bytes[at] ?? 0);
-}
-
-/** The ordinals of a list as bits, which must not be changed. Bits after the end of the bytes are not set. */
-export function bitsOfList(bytes: Uint8Array, count: number): Uint8Array {
-  if (bytes[0] === forms.bits) return bytes.subarray(1);
-  const bits = new Uint8Array(ordinalsPerChunk / 8);
-  markOrdinals(bytes, count, bits);
-  return bits;
-}
-
-/** Selects the ordinals that a list has too. @param ordinals - In order; they are overwritten. */
-export function meetList(bytes: Uint8Array, count: number, ordinals: Uint16Array): Uint16Array {
-  if (bytes[0] === forms.bits) return selectByBits(ordinals, bytes.subarray(1));
-  return meetOrdinals(readOrdinals(bytes, count), ordinals);
-}
-
-/** Selects the ordinals that others have too. @param ordinals - In order, as the others; they are overwritten. */
-export function meetOrdinals(others: Uint16Array, ordinals: Uint16Array): Uint16Array {
-  let met = 0;
-  let at = 0;
-  for (let index = 0; index < ordinals.length; index += 1) {
-    const ordinal = ordinals[index] ?? 0;
-    while (at < others.length && (others[at] ?? 0) < ordinal) at += 1;
-    if (at < others.length && others[at] === ordinal) ordinals[met++] = ordinal;
-  }
-  return ordinals.subarray(0, met);
-}
-
-/** Selects the ordinals whose bit is set. @param ordinals - In order; they are overwritten. */
-export function selectByBits(ordinals: Uint16Array, bits: Uint8Array): Uint16Array {
-  let count = 0;
-  for (let at = 0; at < ordinals.length; at += 1) {
-    const ordinal = ordinals[at] ?? 0;
-    const isSet = ((bits[ordinal >>> 3] ?? 0) & (1 << (ordinal & 7))) !== 0;
-    if (isSet) ordinals[count++] = ordinal;
-  }
-  return ordinals.subarray(0, count);
-}
-
-/** Sets the bit of an ordinal. */
-export function setBit(bits: Uint8Array, ordinal: number): void {
-  const at = ordinal >>> 3;
-  bits[at] = (bits[at] ?? 0) | (1 << (ordinal & 7));
-}
-
-/** Sets the bits of ordinals. By index: an iterator of a typed array takes ten times as long (measured). */
-function setBits(bits: Uint8Array, ordinals: Uint16Array): void {
-  for (let index = 0; index < ordinals.length; index += 1) setBit(bits, ordinals[index] ?? 0);
-}
-
-/** Writes the positions of set bits in order. @returns How many there are. */
-export function readBits(bits: Uint8Array, into: Uint16Array): number {
-  let count = 0;
-  for (let at = 0; at < bits.length; at += 1) {
-    let rest = bits[at] ?? 0;
-    while (rest !== 0) {
-      into[count++] = at * 8 + 31 - Math.clz32(rest & -rest);
-      rest &= rest - 1;
-    }
-  }
-  return count;
-}
-
-function writeBits(ordinals: Uint16Array, chunkRows: number): Uint8Array {
-  const bytes = new Uint8Array(1 + Math.ceil(chunkRows / 8));
-  bytes[0] = forms.bits;
-  const bits = bytes.subarray(1);
-  setBits(bits, ordinals);
-  return bytes;
-}
-
-function writeSteps(ordinals: Uint16Array | Uint32Array): Uint8Array {
-  const bytes = new Uint8Array(1 + ordinals.length * stepBytesMax);
-  bytes[0] = forms.steps;
-  let at = 1;
-  let last = -1;
-  for (let index = 0; index < ordinals.length; index += 1) {
-    const ordinal = ordinals[index] ?? 0;
-    at = writeVarint(bytes, at, ordinal - last);
-    last = ordinal;
-  }
-  return bytes.slice(0, at);
-}
-
-function readSteps(bytes: Uint8Array, into: Uint16Array): number {
-  let at = 0;
-  let count = 0;
-  let last = -1;
-  while (at < bytes.length) {
-    // Most differences take one byte; the general reader costs three times as much.
-    let step = bytes[at++] ?? 0;
-    if (step >= 128) {
-      step = (step & 127) + ((bytes[at++] ?? 0) << 7);
-      if (step >= 16_384) step = (step & 16_383) + ((bytes[at++] ?? 0) << 14);
-    }
-    last += step;
-    into[count++] = last;
-  }
-  return count;
-}
-
-function writeVarint(bytes: Uint8Array, at: number, value: number): number {
-  let rest = value;
-  let end = at;
-  while (rest >= 128) {
-    bytes[end++] = (rest % 128) + 128;
-    rest = Math.floor(rest / 128);
-  }
-  bytes[end++] = rest;
-  return end;
-}
-
-function readVarint(bytes: Uint8Array, cursor: { at: number }): number {
-  let value = 0;
-  let scale = 1;
-  for (let count = 0; count < varintBytesMax; count += 1) {
-    const byte = bytes[cursor.at++];
-    assert(byte !== undefined, "a block of places ends at the end of a place");
-    value += (byte & 127) * scale;
-    if (byte < 128) return value;
-    scale *= 128;
-  }
-  throw new Error("a number in a block of places is too long");
 }

@@ -13,6 +13,14 @@ import { assert } from "../../lib/assert.ts";
 import { prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import {
+  ordinalsOfList,
+  type PartList,
+  type PlaceList,
+  placesPerBlock,
+  readPlaces,
+  writePlaces,
+} from "./part-codec.ts";
+import {
   bucketOf,
   inBuckets,
   keyOfWords,
@@ -24,18 +32,7 @@ import {
   writeBucket,
 } from "./part-entries.ts";
 import { createFilter, createIdFilter, type NewFilter, type PartFilters } from "./part-filter.ts";
-import {
-  createEntryList,
-  type NumberedBody,
-  ordinalsOfList,
-  type PartList,
-  type PlaceList,
-  placesPerBlock,
-  readPlaces,
-  splitEntries,
-  wordsOf,
-  writePlaces,
-} from "./part-image.ts";
+import { createEntryList, type NumberedBody, splitEntries, wordsOf } from "./part-image.ts";
 import { compareHalves, type PlaceHalves } from "./place.ts";
 
 /** A part that is merged. */
@@ -44,7 +41,7 @@ export type MergeSource = Readonly<{
   count: number;
   entries: number;
   buckets: number;
-  /** Null for a part of an earlier release, whose ids are among its keys or in `postings`: they are read from its rows. */
+  /** Null for a part of an earlier release, whose ids are among its keys or in `postings`: its rows are read. */
   idBuckets: number | null;
 }>;
 

@@ -14,18 +14,6 @@
  */
 import type { Database } from "bun:sqlite";
 import { prepareQuery } from "../sqlite.ts";
-import { bucketOf, keyOfWords, ordinalOfWord, partKeyOf, readBucket, readPlainBucket } from "./part-entries.ts";
-import {
-  createFilter,
-  createIdFilter,
-  filterFolderOf,
-  type KeyFilter,
-  type NewFilter,
-  openFilterFile,
-  type PartFilters,
-  type SoughtKeys,
-  soughtKeys,
-} from "./part-filter.ts";
 import {
   bitsOfList,
   markOrdinals,
@@ -41,7 +29,19 @@ import {
   selectByBits,
   setBit,
   wholePart,
-} from "./part-image.ts";
+} from "./part-codec.ts";
+import { bucketOf, keyOfWords, ordinalOfWord, partKeyOf, readBucket, readPlainBucket } from "./part-entries.ts";
+import {
+  createFilter,
+  createIdFilter,
+  filterFolderOf,
+  type KeyFilter,
+  type NewFilter,
+  openFilterFile,
+  type PartFilters,
+  type SoughtKeys,
+  soughtKeys,
+} from "./part-filter.ts";
 import { compareHalves, type PlaceHalves } from "./place.ts";
 
 /** A query of one part. */
@@ -162,8 +162,10 @@ function createPartList(db: Database): Readonly<{ list: () => readonly PartInfo[
     Readonly<Record<"firstHigh" | "firstLow" | "lastHigh" | "lastLow", number>>;
   const rows = prepareQuery<Row>(
     db,
-    `SELECT part, count, buckets, id_buckets AS idBuckets, keys, filter, first >> 31 AS firstHigh, first & 0x7fffffff AS firstLow,
-       last >> 31 AS lastHigh, last & 0x7fffffff AS lastLow FROM parts WHERE level >= 0 ORDER BY part DESC`,
+    `SELECT part, count, buckets, id_buckets AS idBuckets, keys, filter,
+       first >> 31 AS firstHigh, first & 0x7fffffff AS firstLow,
+       last >> 31 AS lastHigh, last & 0x7fffffff AS lastLow
+     FROM parts WHERE level >= 0 ORDER BY part DESC`,
   );
   let known: number | undefined;
   let infos: readonly PartInfo[] = [];

@@ -11,6 +11,7 @@
 import type { Database } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
+import { ordinalsOfList, type PlaceList, readPlaces } from "./part-codec.ts";
 import { bucketsFor, readBucket, readPlainBucket } from "./part-entries.ts";
 import { filterFolderOf, removeFilterFile } from "./part-filter.ts";
 import {
@@ -19,11 +20,8 @@ import {
   imageOfPart,
   mergeParts,
   type NewPartRows,
-  ordinalsOfList,
   type PartRows,
-  type PlaceList,
   partRowsMax,
-  readPlaces,
 } from "./part-image.ts";
 import type { MergedBodies, MergedPart, PartMerge } from "./part-merge.ts";
 

@@ -86,7 +86,7 @@ describe("a filter of a part", () => {
     expect(tested.map((key) => opened?.ids?.has(key))).toEqual(tested.map((key) => ids?.has(key)));
   });
 
-  test("is absent where its file has no room for the filter of ids", () => {
+  test("is absent where its file is too short for the filter of ids", () => {
     using folder = temporaryFolder();
     const name = writeFilterFile(folder.path, 1, { ids: undefined, keys: createFilter(100) });
     expect(openFilterFile(folder.path, name, 10 ** 4)).toBeUndefined();

@@ -7,12 +7,8 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { indexMigrations } from "../../../src/store/index/index-schema.ts";
 import {
-  columnsOf,
-  gatherPart,
   markOrdinals,
   meetList,
-  mergeParts,
-  type NewPartRow,
   ordinalsPerChunk,
   placesPerBlock,
   readBits,
@@ -20,7 +16,8 @@ import {
   readPlaces,
   writeOrdinals,
   writePlaces,
-} from "../../../src/store/index/part-image.ts";
+} from "../../../src/store/index/part-codec.ts";
+import { columnsOf, gatherPart, mergeParts, type NewPartRow } from "../../../src/store/index/part-image.ts";
 import { createPartReads, type PartQuery } from "../../../src/store/index/part-reads.ts";
 import { createPartLoader, createParts, type PartSizes } from "../../../src/store/index/parts.ts";
 import { compareHalves, type PlaceHalves } from "../../../src/store/index/place.ts";
@@ -60,6 +57,9 @@ describe("the codec", () => {
     ["every row", Array.from({ length: ordinalsPerChunk }, (_, index) => index)],
     ["one in nine", Array.from({ length: 7_000 }, (_, index) => index * 9)],
     ["one in eleven", Array.from({ length: 5_900 }, (_, index) => index * 11)],
+    ["the fewest by blocks", Array.from({ length: 4_096 }, (_, index) => index * 16)],
+    ["one less", Array.from({ length: 4_095 }, (_, index) => index * 16)],
+    ["all in few blocks", Array.from({ length: 6_500 }, (_, index) => 59_036 + index)],
   ])("ordinals come back: %s", (_what, given) => {
     const ordinals = Uint16Array.from(given);
     const bytes = writeOrdinals(ordinals, ordinalsPerChunk);
@@ -82,6 +82,7 @@ describe("the codec", () => {
     expect(writeOrdinals(every(2, 500), 1_000).length).toBe(1 + 125);
     expect(writeOrdinals(every(100, 600), ordinalsPerChunk).length).toBe(1 + 600);
     expect(writeOrdinals(every(1_000, 60), ordinalsPerChunk).length).toBe(1 + 1 + 59 * 2);
+    expect(writeOrdinals(every(13, 5_000), ordinalsPerChunk).length).toBe(1 + 512 + 5_000);
   });
 
   test("damage is detected by the read", () => {
