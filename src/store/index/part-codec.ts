@@ -2,8 +2,8 @@
  * Encodings of the places of a part, and of the lists of its keys.
  *
  * Rows of a part are numbered by place (ordinals). Places and ordinals are sorted, so both are stored as differences
- * in as few bytes as possible. A list that others are compared with is stored by blocks or as bits, of which only what
- * is asked for is read.
+ * in as few bytes as possible. A list that others are compared with is stored by blocks or as bits, so that only
+ * the parts that are compared are read.
  * Source: docs/reference/index-layout.md#parts.
  * @module
  */
