@@ -15,9 +15,10 @@ import { createMergeSteps, type MergeSteps } from "./merge-steps.ts";
 import { walkPages } from "./walk-pages.ts";
 
 const seedCount = Number(process.env["PAGE_SEEDS"] ?? 4);
+const firstSeed = Number(process.env["PAGE_FIRST"] ?? 1);
 /** A deep rollback removes a row with an unwanted tag, and another row without it takes its place. */
 const seedOfReplacedRow = 57;
-const seeds = seedsOr([...Array.from({ length: seedCount }, (_, index) => index + 1), seedOfReplacedRow]);
+const seeds = seedsOr([...Array.from({ length: seedCount }, (_, index) => firstSeed + index), seedOfReplacedRow]);
 const stepsBefore = Number(process.env["PAGE_STEPS"] ?? 200);
 const walks = Number(process.env["PAGE_WALKS"] ?? 60);
 const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, mergedRowsMax: 1_000 };
