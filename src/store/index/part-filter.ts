@@ -107,6 +107,7 @@ function filterOf(words: Uint32Array, pages: FilterPages = soundPages(words.leng
     has: (partKey) => passes(shareOf(partKey), partKey | 0),
     passing: (sought) => {
       const { shares, lows } = sought;
+      if (lows.length === 1) return passes(shares[0] ?? 0, lows[0] ?? 0) ? [0] : [];
       const mayPass = testFirstWords(words, pages, sought);
       const found: number[] = [];
       for (let index = 0; index < mayPass.length; index += 1)

@@ -61,8 +61,6 @@ export type PartReads = Readonly<{
   list: () => readonly PartInfo[];
   /** Candidates in order; the caller checks each against its row. */
   find: (part: PartInfo, query: PartQuery) => Generator<PlaceHalves>;
-  /** Whether the filter of a part lets a filter key pass; true without a filter. */
-  mayHave: (part: PartInfo, key: number) => boolean;
   /**
    * Candidates for the keys of ids, the newest parts first; the caller checks each against its row.
    *
@@ -79,13 +77,17 @@ export type IdCandidate = Readonly<{ index: number; place: PlaceHalves }>;
 export function createPartReads(db: Database): PartReads {
   const infos = createPartList(db);
   const filters = createFilterReads(db);
-  const listsOf = createKeyLists(db, filters.mayHave);
+  const listsOf = createKeyLists(db);
   const places = createPlaceReads(db);
   const ordinalsOf = createIdOrdinals(db, listsOf);
+  /** The lists of each group; none when the part has no key of one of them, as most parts have none of a rare group. */
+  const groupsIn = (part: PartInfo, groups: PartQuery["groups"]): GroupLists[] => {
+    const wanted = groups.map((keys) => keys.filter((key) => filters.mayHave(part, key)));
+    return wanted.some((keys) => keys.length === 0) ? [] : wanted.map((keys) => listsOf(part, keys));
+  };
 
   return {
     list: infos.list,
-    mayHave: filters.mayHave,
     discard: () => {
       infos.discard();
       filters.discard();
@@ -104,8 +106,7 @@ export function createPartReads(db: Database): PartReads {
     },
     find: function* (part, query) {
       const { start, end } = ordinalsBetween(places, part, query);
-      if (start >= end) return;
-      const groups = query.groups.map((keys) => listsOf(part, keys));
+      const groups = start < end ? groupsIn(part, query.groups) : [];
       for (const chunk of chunksOf(groups, query.order)) {
         const base = chunk * ordinalsPerChunk;
         if (base >= end || base + ordinalsPerChunk <= start) continue;
@@ -463,10 +464,7 @@ function createIdOrdinals(
 }
 
 /** Returns the lists of a group's keys in a part; long lists are read on demand. */
-function createKeyLists(
-  db: Database,
-  mayHave: (part: PartInfo, key: number) => boolean,
-): (part: PartInfo, keys: readonly number[]) => GroupLists {
+function createKeyLists(db: Database): (part: PartInfo, keys: readonly number[]) => GroupLists {
   const directory = prepareQuery<{ chunk: number; count: number; list: number }>(
     db,
     "SELECT chunk, count, list FROM part_keys WHERE part = ? AND key = ?",
@@ -504,7 +502,6 @@ function createKeyLists(
   return (info, keys) => {
     const lists = new Map<number, ChunkList[]>();
     for (const key of keys) {
-      if (!mayHave(info, key)) continue;
       for (const [chunk, found] of listsOfKey(info, partKeyOf(key)))
         lists.set(chunk, [...(lists.get(chunk) ?? []), found]);
     }
