@@ -26,6 +26,9 @@ export type ExportedChain = Disposable &
     exportTo: (folder: string, heights: PartitionHeights, maxFileRows?: number) => Promise<LoadedPartition>;
   }>;
 
+/** The lowest height at which a random chain may end, so that it has five partitions of ten heights. */
+export const chainEndMin = 149;
+
 /** @param steps - Random changes of the chain: blocks, items, reorganizations. */
 export function exportedChain(seed: number, steps: number): ExportedChain {
   const file = indexFile();
@@ -34,8 +37,8 @@ export function exportedChain(seed: number, steps: number): ExportedChain {
     return file;
   });
   for (let step = 0; step < steps; step += 1) fixture.step();
-  for (let block = 0; block < 20; block += 1) fixture.addBlock(3);
   const index = openExportRows(file.path);
+  for (let block = 0; block < 20 || index.stableHeight() < chainEndMin; block += 1) fixture.addBlock(3);
   return {
     end: index.stableHeight(),
     exportTo: async (folder, { start, end }, maxFileRows = 0) => {

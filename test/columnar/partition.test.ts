@@ -17,15 +17,13 @@ import { createFixture } from "../store/index/index-fixture.ts";
 import { canonicalRows, type ModelRow } from "../store/index/model.ts";
 import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
+import { chainEndMin } from "./exported-chain.ts";
 import { type ParquetRow, parquetFiles, readParquet, readParquetMetadata, readTable } from "./read-parquet.ts";
 
 const seed = newSeed();
 const steps = Number(process.env["STEPS"] ?? 250);
 
 const text = (bytes: unknown): string => (bytes instanceof Uint8Array ? Buffer.from(bytes).toString("base64url") : "");
-
-/** The lowest height that the chain is to end at: five partitions of ten heights. */
-const endMin = 149;
 
 /** A random chain in an index, with the rows that an export of all its final heights has. */
 function openChain() {
@@ -36,7 +34,7 @@ function openChain() {
   });
   for (let step = 0; step < steps; step += 1) fixture.step();
   const index = openExportRows(file.path);
-  for (let block = 0; block < 20 || index.stableHeight() < endMin; block += 1) fixture.addBlock(3);
+  for (let block = 0; block < 20 || index.stableHeight() < chainEndMin; block += 1) fixture.addBlock(3);
   const end = index.stableHeight();
   const rows = canonicalRows(fixture.rows()).filter(({ place }) => place.height <= end);
   return { file, index, end, rows };
