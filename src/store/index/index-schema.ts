@@ -293,15 +293,16 @@ UPDATE bundles SET next_entry = 0, next_matched = 0 WHERE next_entry > 0;
 `;
 
 /**
- * From here on, a list of `part_lists` may have the rows of all of a part (`wholePart` in part-image.ts). Earlier
+ * From here on, a list of `part_lists` may have the rows of all of a part (`wholePart` in part-codec.ts). Earlier
  * releases would find none of them; parts of earlier releases are read as they are.
  */
 const wholeLists = "SELECT 1;";
 
 /**
- * Ids apart from the other keys of a part, in buckets of their own; buckets have a form in their first byte.
- *   parts.id_buckets   NULL for a part of an earlier release, whose buckets have no form, and whose ids are among its
- *                      keys, or in `postings`
+ * Ids apart from the other keys of a part, in buckets of their own (part-entries.ts); buckets have a form in their
+ * first byte. `entries`, `buckets` and `keys` of such a part are without ids.
+ *   parts.id_buckets   NULL for a part of an earlier release, whose buckets have no form: its ids are in `postings`
+ *                      when `keys` is NULL, and else among its keys
  */
 const idsApart = `
 CREATE TABLE part_ids (n INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;

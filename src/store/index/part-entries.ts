@@ -69,13 +69,25 @@ export function writeBucket(words: Uint32Array, form: BucketForm): Uint8Array {
 /** Reads the output of `writeBucket`; a bucket that is absent has no entries. @returns The words of its entries. */
 export function readBucket(body: Uint8Array | undefined): Uint32Array {
   if (body === undefined) return new Uint32Array(0);
-  return body[0] === bucketForms.packed ? readPacked(body) : readPlainBucket(body.subarray(1));
+  if (body[0] === bucketForms.packed) return readPacked(body);
+  assert(body[0] === bucketForms.plain, "a bucket has a known form");
+  return wordsIn(body.subarray(1));
 }
 
-/** Reads a bucket of a part of an earlier release, which has no first byte. */
-export function readPlainBucket(body: Uint8Array | undefined): Uint32Array {
-  // Copied, because SQLite's buffers may not be aligned to four bytes.
-  return new Uint32Array(Uint8Array.from(body ?? []).buffer);
+/** Reads a bucket of a part of an earlier release, which has no form. */
+function readFormlessBucket(body: Uint8Array | undefined): Uint32Array {
+  return wordsIn(body ?? new Uint8Array(0));
+}
+
+/** The reader of the buckets of rare keys of a part. @param idBuckets - Null for a part of an earlier release. */
+export function bucketReaderOf(idBuckets: number | null): (body: Uint8Array | undefined) => Uint32Array {
+  return idBuckets === null ? readFormlessBucket : readBucket;
+}
+
+/** The words of a body. They are copied, because SQLite's buffers may not be aligned to four bytes. */
+function wordsIn(body: Uint8Array): Uint32Array {
+  assert(body.length % 8 === 0, "a bucket has complete entries");
+  return new Uint32Array(new Uint8Array(body).buffer);
 }
 
 /** Offsets in a packed bucket, after its form: numbers of bits and entries, the key of the first entry, all bits. */

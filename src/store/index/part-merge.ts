@@ -4,7 +4,7 @@
  * A merge reads its sources, which never change, and yields the bodies of the new part: first the places, then the
  * entries, one range of keys after another. The writer stores each step in a short transaction; readers do not see the
  * part before it is complete. Memory: four bytes for each row, the entries of one range or of one key (eight bytes
- * each), and the filter.
+ * each), and the two filters; eight more for each row of a part of an earlier release, for its ids.
  * Source: docs/reference/index-layout.md#merges.
  * @module
  */
@@ -22,13 +22,13 @@ import {
 } from "./part-codec.ts";
 import {
   bucketOf,
+  bucketReaderOf,
   inBuckets,
   keyOfWords,
   ordinalOfWord,
   partKeyBits,
   partKeyOf,
   readBucket,
-  readPlainBucket,
   writeBucket,
 } from "./part-entries.ts";
 import { createFilter, createIdFilter, type NewFilter, type PartFilters } from "./part-filter.ts";
@@ -78,17 +78,23 @@ export type MergedPart = Readonly<{
 }>;
 
 /** Average number of entries of a range of keys, and the entries of a key that is a range of its own. */
-const rangeEntries = 2 ** 18;
+export const rangeEntriesDefault = 2 ** 18;
 const heavyEntries = 2 ** 16;
 /** Blocks of places of one step. */
 const blocksPerStep = 256;
 
-/** Returns a function that reads the sources of a merge and yields the new part. @param keys - Of the index. */
+/**
+ * Returns a function that reads the sources of a merge and yields the new part.
+ *
+ * @param keys - Of the index.
+ * @param rangeEntries - Average number of entries of a step.
+ */
 export function createMerges(
   db: Database,
   keys: Pick<FilterKeys, "id">,
+  rangeEntries = rangeEntriesDefault,
 ): (merge: PartMerge) => Generator<MergedBodies, MergedPart> {
-  const reads = createMergeReads(db, keys);
+  const reads = { ...createMergeReads(db, keys), rangeEntries };
   return (merge) => mergeSteps(reads, merge);
 }
 
@@ -124,7 +130,10 @@ function* mergeIds(
   const idsIn = sources.map((source) => createIdReader(reads, source));
   const filter = createIdFilter(count);
   const buckets = createBuckets(idBuckets);
-  for (const range of equalRanges(sources.reduce((sum, source) => sum + source.count, 0))) {
+  for (const range of equalRanges(
+    reads,
+    sources.reduce((sum, source) => sum + source.count, 0),
+  )) {
     const found = idsIn.map((read) => ({ bodies: read(range), lists: [] }));
     const words = wordsOf(entriesOf(range, found, ordinals));
     for (let at = 0; at < words.length; at += 2) filter.add(keyOfWords(words[at] ?? 0, words[at + 1] ?? 0));
@@ -139,6 +148,8 @@ type StoredList = Body & Readonly<{ key: number; chunk: number; count: number }>
 
 /** The statements of merges on one connection. */
 type MergeReads = Readonly<{
+  /** Average number of entries of a range of keys. */
+  rangeEntries: number;
   places: Query<Body>;
   rare: Query<Body>;
   ids: Query<Body>;
@@ -148,7 +159,7 @@ type MergeReads = Readonly<{
   idKeyAt: (place: PlaceHalves) => number | undefined;
 }>;
 
-function createMergeReads(db: Database, keys: Pick<FilterKeys, "id">): MergeReads {
+function createMergeReads(db: Database, keys: Pick<FilterKeys, "id">): Omit<MergeReads, "rangeEntries"> {
   const id = prepareQuery<{ id: Uint8Array }>(db, "SELECT id FROM items WHERE n = (? << 31) | ?");
   const buckets = (table: string) =>
     prepareQuery<Body>(db, `SELECT body FROM ${table} WHERE n BETWEEN (?1 << 24) | ?2 AND (?1 << 24) | ?3 ORDER BY n`);
@@ -295,8 +306,8 @@ function lowest(cursors: readonly PlaceCursor[]) {
 /** Keys of a part: `start` ≤ key < `end`. */
 type KeyRange = Readonly<{ start: number; end: number }>;
 
-/** Ranges of all keys in order, each with about `rangeEntries` entries. */
-function* equalRanges(entries: number): Generator<KeyRange> {
+/** Ranges of all keys in order, each with about `rangeEntries` of the entries. */
+function* equalRanges({ rangeEntries }: MergeReads, entries: number): Generator<KeyRange> {
   const ranges = Math.max(1, Math.ceil(entries / rangeEntries));
   for (let range = 0; range < ranges; range += 1)
     yield {
@@ -306,9 +317,14 @@ function* equalRanges(entries: number): Generator<KeyRange> {
 }
 
 /** Ranges of all keys in order. A key with very many entries is a range of its own, which bounds the others. */
-function* keyRanges({ heavyKeys }: MergeReads, { sources }: PartMerge): Generator<KeyRange> {
-  const heavy = heavyKeys.all(JSON.stringify(sources.map(({ part }) => part)), heavyEntries).map(({ key }) => key);
-  for (const range of equalRanges(sources.reduce((sum, { entries }) => sum + entries, 0))) {
+function* keyRanges(reads: MergeReads, { sources }: PartMerge): Generator<KeyRange> {
+  const heavy = reads.heavyKeys
+    .all(JSON.stringify(sources.map(({ part }) => part)), heavyEntries)
+    .map(({ key }) => key);
+  for (const range of equalRanges(
+    reads,
+    sources.reduce((sum, { entries }) => sum + entries, 0),
+  )) {
     let { start } = range;
     for (const key of heavy) {
       if (key < start || key >= range.end) continue;
@@ -331,7 +347,7 @@ function createRangeReader(
 ): (range: KeyRange) => BigUint64Array {
   return (range) => {
     const found = sources.map((source) => ({
-      bodies: bodiesIn(reads.rare, source.part, source.buckets, range).map(readerOf(source)),
+      bodies: bodiesIn(reads.rare, source.part, source.buckets, range).map(bucketReaderOf(source.idBuckets)),
       lists: reads.lists.all(source.part, range.start, range.end),
     }));
     return entriesOf(range, found, ordinals);
@@ -343,16 +359,13 @@ function createIdReader(reads: MergeReads, source: MergeSource): (range: KeyRang
   const { part, idBuckets } = source;
   if (idBuckets !== null) return (range) => bodiesIn(reads.ids, part, idBuckets, range).map(readBucket);
   const all = idEntries(reads, source);
-  return () => [all];
+  const words = wordsOf(all);
+  return ({ start, end }) => [words.subarray(firstOfKey(all, start) * 2, firstOfKey(all, end) * 2)];
 }
 
 /** The buckets of a part that may have keys of a range. */
 function bodiesIn(read: Query<Body>, part: number, buckets: number, { start, end }: KeyRange): Uint8Array[] {
   return read.all(part, bucketOf(start, buckets), bucketOf(end - 1, buckets)).map(({ body }) => body);
-}
-
-function readerOf({ idBuckets }: MergeSource): (body: Uint8Array) => Uint32Array {
-  return idBuckets === null ? readPlainBucket : readBucket;
 }
 
 /** The entries of all sources whose keys are in a range: renumbered, sorted, each once. */
@@ -387,18 +400,27 @@ function entriesOf(
   return entries.sorted();
 }
 
-/** The entries of the ids of a part's rows, as words. A row that was removed has no id to find. */
-function idEntries(reads: MergeReads, source: MergeSource): Uint32Array {
-  const words = new Uint32Array(source.count * 2);
-  let at = 0;
+/** The entries of the ids of a part's rows, sorted. A row that was removed has no id to find. */
+function idEntries(reads: MergeReads, source: MergeSource): BigUint64Array {
+  const entries = createEntryList(source.count);
   for (const cursor = openPlaces(reads, source); cursor.place !== undefined; cursor.advance()) {
     const key = reads.idKeyAt(cursor.place);
-    if (key === undefined) continue;
-    words[at] = (key % 256) * 2 ** 24 + cursor.ordinal;
-    words[at + 1] = Math.floor(key / 256);
-    at += 2;
+    if (key !== undefined) entries.add(key, cursor.ordinal);
   }
-  return words.subarray(0, at);
+  return entries.sorted();
+}
+
+/** Binary search: the number of entries whose key is lower. */
+function firstOfKey(entries: BigUint64Array, key: number): number {
+  const lowest = BigInt(key) << BigInt(64 - partKeyBits);
+  let low = 0;
+  let high = entries.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((entries[middle] ?? 0n) < lowest) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** Packs sorted entries into buckets; returns those that are complete. Empty ones are left out. */

@@ -8,7 +8,7 @@ import { closeDatabase, createCheckpoints, openForReading } from "../sqlite.ts";
 import { createFilterKeys, filterSecretOf } from "./filter-key.ts";
 import type { IndexWriter } from "./index-writer.ts";
 import { filterFolderOf, isFilterFileSound, writeFilterFile } from "./part-filter.ts";
-import { createMerges, type MergedBodies, type MergedPart, type PartMerge } from "./part-merge.ts";
+import { createMerges, type MergedBodies, type MergedPart, type PartMerge, rangeEntriesDefault } from "./part-merge.ts";
 import { createFilterBuilder, createPartReads, hasIdsApart } from "./part-reads.ts";
 
 /** The next step of a merge: bodies to store, or the new part when all bodies are stored. */
@@ -31,17 +31,24 @@ export type PartMerger = Readonly<{
   close: () => void;
 }>;
 
-/** Rows of a part whose filter is a file. Threads make the filters of smaller parts themselves. */
-const filterFileRowsDefault = 2 ** 15;
+export type PartMergerSizes = Readonly<{
+  /** Rows of a part whose filters are a file. Threads make the filters of smaller parts themselves. */
+  filterFileRowsMin: number;
+  /** Average number of entries of a step. */
+  rangeEntries: number;
+}>;
+const sizesDefault: PartMergerSizes = { filterFileRowsMin: 2 ** 15, rangeEntries: rangeEntriesDefault };
+
 /** A merge reads each block of its parts once, in order. */
 const cacheBytes = 2 * 2 ** 20;
 /** Pages of the log that are worth two syncs: 8 MB. The writer's own limit is much higher (index-writer.ts). */
 const checkpointPagesMin = 1_000;
 
 /** Opens an index for merges. @throws Error as `openIndexReader` does. */
-export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsDefault): PartMerger {
+export function openPartMerger(path: string, sizes: Partial<PartMergerSizes> = {}): PartMerger {
+  const { filterFileRowsMin, rangeEntries } = { ...sizesDefault, ...sizes };
   const db = openForReading(path, cacheBytes);
-  const steps = createMerges(db, createFilterKeys(filterSecretOf(db, path)));
+  const steps = createMerges(db, createFilterKeys(filterSecretOf(db, path)), rangeEntries);
   const parts = createPartReads(db);
   const builder = createFilterBuilder(db);
   const folder = filterFolderOf(path);

@@ -5,7 +5,7 @@
  * So no row is left out because a part says that it has an unwanted tag; the row itself decides.
  *
  * Within a part, rows are numbered by place (ordinals). The lists of keys are intersected in memory in chunks of
- * 65,536: the shortest list of a chunk is iterated, the others are tested as bitmaps.
+ * 65,536: the shortest list of a chunk is iterated, and the others are tested for its rows.
  *
  * Parts never change and their numbers are never reused, so cached contents stay valid. Only a writer, whose
  * transaction may fail after it added a part, must discard them.
@@ -30,7 +30,7 @@ import {
   setBit,
   wholePart,
 } from "./part-codec.ts";
-import { bucketOf, keyOfWords, ordinalOfWord, partKeyOf, readBucket, readPlainBucket } from "./part-entries.ts";
+import { bucketOf, bucketReaderOf, keyOfWords, ordinalOfWord, partKeyOf, readBucket } from "./part-entries.ts";
 import {
   createFilter,
   createIdFilter,
@@ -65,11 +65,15 @@ export type PartReads = Readonly<{
    * Candidates for the keys of ids, the newest parts first; the caller checks each against its row.
    *
    * @param keys - In ascending order, so that successive keys read the next block of a filter.
+   * @param within - Where the rows must be; parts elsewhere are not read. By default everywhere.
    */
-  placesOfIds: (keys: readonly number[]) => readonly IdCandidate[];
+  placesOfIds: (keys: readonly number[], within?: IdBounds) => readonly IdCandidate[];
   /** Drops what is cached: a transaction failed. */
   discard: () => void;
 }>;
+
+/** Places, both inclusive; `checkpoint` is called for each part, and throws to end the search. */
+export type IdBounds = Pick<PartQuery, "first" | "last" | "checkpoint">;
 
 /** A place that may have an id. `index`: of the id's key among the given keys. */
 export type IdCandidate = Readonly<{ index: number; place: PlaceHalves }>;
@@ -93,11 +97,12 @@ export function createPartReads(db: Database): PartReads {
       filters.discard();
       places.discard();
     },
-    placesOfIds: (keys) => {
+    placesOfIds: (keys, within) => {
       const sought = soughtKeys(keys.map(partKeyOf));
       const found: IdCandidate[] = [];
       for (const part of infos.list()) {
-        if (part.keys === null) continue;
+        if (part.keys === null || (within !== undefined && !overlaps(part, within))) continue;
+        within?.checkpoint();
         for (const index of filters.passing(part, sought))
           for (const ordinal of ordinalsOf(part, keys[index] ?? 0))
             found.push({ index, place: places.at(part, ordinal) });
@@ -141,15 +146,20 @@ export type PartInfo = Readonly<{
   part: number;
   count: number;
   buckets: number;
-  /** Null for a part of an earlier release, whose ids are among its keys. */
+  /** Null for a part of an earlier release, whose ids are among its keys, or in `postings` when `keys` is null. */
   idBuckets: number | null;
-  /** Number of distinct keys; null for a part of an earlier release, which has no ids. */
+  /** Number of distinct keys; null for a part of the earliest releases, whose ids are in `postings`. */
   keys: number | null;
   /** Name of the file of its filter. */
   filter: string | null;
   first: PlaceHalves;
   last: PlaceHalves;
 }>;
+
+/** Whether a part may have rows in a range of places, both inclusive. */
+export function overlaps(part: PartInfo, { first, last }: Pick<PartQuery, "first" | "last">): boolean {
+  return compareHalves(part.first, last) <= 0 && compareHalves(part.last, first) >= 0;
+}
 
 /** Whether a part has its ids in buckets of their own. */
 export function hasIdsApart<Part extends PartInfo>(part: Part): part is Part & Readonly<{ idBuckets: number }> {
@@ -237,7 +247,7 @@ export function createFilterBuilder(db: Database): FilterBuilder {
       }),
     keys: (info) => {
       const { part, keys, buckets } = info;
-      const read = hasIdsApart(info) ? readBucket : readPlainBucket;
+      const read = bucketReaderOf(info.idBuckets);
       const filter = createFilter(keys ?? 0);
       addBuckets(filter, (first, last) => rare.all(part, first, last), { buckets, read });
       for (const { key } of listed.all(part)) filter.add(key);
@@ -452,7 +462,7 @@ function createIdOrdinals(
     const partKey = partKeyOf(key);
     if (hasIdsApart(info))
       return ordinalsOfKey(readBucket(bucketOfIds.get(info.part, bucketOf(partKey, info.idBuckets))?.body), partKey);
-    const words = readPlainBucket(bucket.get(info.part, bucketOf(partKey, info.buckets))?.body);
+    const words = bucketReaderOf(null)(bucket.get(info.part, bucketOf(partKey, info.buckets))?.body);
     const found = ordinalsOfKey(words, partKey);
     // The key of an id may be that of a popular tag: then its entries are in lists, and none in the bucket.
     if (found.length > 0 || isListed.get(info.part, partKey) === undefined) return found;
@@ -494,7 +504,7 @@ function createKeyLists(db: Database): (part: PartInfo, keys: readonly number[])
     }
     // A key has either lists or entries in its bucket, never both.
     if (chunks.length > 0) return;
-    const read = hasIdsApart(info) ? readBucket : readPlainBucket;
+    const read = bucketReaderOf(info.idBuckets);
     const rare = ordinalsOfKey(read(bucket.get(part, bucketOf(key, buckets))?.body), key);
     yield* byChunk(Uint32Array.from(rare));
   };

@@ -12,7 +12,7 @@ import type { Database } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
 import { ordinalsOfList, type PlaceList, readPlaces } from "./part-codec.ts";
-import { bucketsFor, readBucket, readPlainBucket } from "./part-entries.ts";
+import { bucketReaderOf, bucketsFor, readBucket } from "./part-entries.ts";
 import { filterFolderOf, removeFilterFile } from "./part-filter.ts";
 import {
   createEntryList,
@@ -321,7 +321,7 @@ export function createPartLoader(db: Database): (part: number) => PartRows {
   return (part) => {
     const found = info.get(part);
     assert(found !== undefined, "the row of a part exists");
-    const read = found.idBuckets === null ? readPlainBucket : readBucket;
+    const read = bucketReaderOf(found.idBuckets);
     const entries = createEntryList(found.entries);
     for (const { body } of rare.all(part)) entries.addAll(read(body));
     for (const { key, ...list } of lists.all(part)) {

@@ -21,7 +21,7 @@ import type { IdPlaces } from "./id-places.ts";
 import { allColumns, type Page, type PageColumns, type PagePlan, type PageRow } from "./index-types.ts";
 import { createPlanner, type PlaceRange, type Walk } from "./page-plan.ts";
 import { createWindowWalks, type Source, type WindowSizes, type WindowWalk } from "./page-sql.ts";
-import type { IdCandidate, PartInfo, PartReads } from "./part-reads.ts";
+import { type IdCandidate, overlaps, type PartReads } from "./part-reads.ts";
 import { compareHalves, type PlaceHalves } from "./place.ts";
 import { createRowReads, type ItemColumns, type RowReads } from "./row-reads.ts";
 import { createHiddenTest } from "./stored-partitions.ts";
@@ -156,7 +156,7 @@ function createCandidates({ db, keys, parts }: PageParts, windows: WindowSizes):
     if (walk.ids !== undefined) {
       // Ids are so rare that each row is checked instead of further keys.
       const { ids } = walk;
-      const open = () => placesWithin(parts.placesOfIds(ids), bounds, order).values();
+      const open = () => placesWithin(parts.placesOfIds(ids, { ...bounds, checkpoint }), bounds, order).values();
       return withRecent({ ...common, sources: [{ kind: "keys", keys: ids }], tests }, [{ bound: undefined, open }]);
     }
     const sources: Source[] = groups.map((group) => ({ kind: "keys", keys: group }));
@@ -187,10 +187,6 @@ function placesWithin(candidates: readonly IdCandidate[], { first, last }: Bound
     .filter((place) => compareHalves(place, first) >= 0 && compareHalves(place, last) <= 0)
     .sort(compareHalves);
   return order === "asc" ? places : places.reverse();
-}
-
-function overlaps(part: PartInfo, bounds: Bounds): boolean {
-  return compareHalves(part.first, bounds.last) <= 0 && compareHalves(part.last, bounds.first) >= 0;
 }
 
 function halvesOf(packed: bigint): PlaceHalves {

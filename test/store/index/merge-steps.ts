@@ -9,11 +9,11 @@ import type { Random } from "../../support/random.ts";
 
 export type MergeSteps = Readonly<{ step: () => void; finish: () => void; close: () => void }>;
 
-/** Parts of so many rows have filters in files. */
-const filterFileRows = 40;
+/** Small enough that merges have several steps, and parts have filters in files. */
+const mergerSizes = { filterFileRowsMin: 40, rangeEntries: 64 };
 
 export function createMergeSteps(writer: IndexWriter, path: string, random: Random): MergeSteps {
-  const merger = openPartMerger(path, filterFileRows);
+  const merger = openPartMerger(path, mergerSizes);
   let underWay: Readonly<{ merge: PartMerge; step: MergeStep }> | undefined;
   const begin = (): boolean => {
     const merge = writer.beginMerge();

@@ -82,6 +82,7 @@ describe("a packed bucket", () => {
     ["cut in its entries", (body: Uint8Array) => body.subarray(0, body.length - 9)],
     ["with too many entries", (body: Uint8Array) => body.with(3, 255)],
     ["with ordinals of too many bits", (body: Uint8Array) => body.with(2, 25)],
+    ["of an unknown form", (body: Uint8Array) => body.with(0, 2)],
     ["without ones", (body: Uint8Array) => body.fill(0, 12)],
   ])("that is damaged is detected: %s", (_what, damage) => {
     expect(() => readBucket(damage(writeBucket(words, "packed")))).toThrow("invariant broken");

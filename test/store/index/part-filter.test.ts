@@ -126,6 +126,36 @@ describe("a filter of a part", () => {
     expect([isFilterFileSound(folder.path, name), pages > 2]).toEqual([false, true]);
   });
 
+  const allKeys = keysOf(4_000, createRandom(5));
+  test.each([
+    ["of ids", 4_096, "ids"],
+    ["that both filters share", 3 * 4_096, "ids"],
+    ["that both filters share", 3 * 4_096, "keys"],
+    ["of keys", 4 * 4_096, "keys"],
+  ] as const)("lets every key of a damaged page %s pass, in one test and in many", (_what, at, kind) => {
+    using folder = temporaryFolder();
+    const keys = createFilter(8_000);
+    const ids = createIdFilter(7_000); // ends within a page
+    for (const key of allKeys) for (const filter of [ids, keys]) filter.add(key);
+    const name = writeFilterFile(folder.path, 1, { ids, keys });
+    changeByte(`${folder.path}/${name}`, at + 1);
+    const sought = soughtKeys(allKeys);
+    for (const isRead of [false, true]) {
+      const filter = openFilterFile(folder.path, name, 7_000)?.[kind];
+      // Pages that were read before are known to be sound or damaged.
+      if (isRead) for (const key of allKeys) filter?.has(key);
+      expect(filter?.passing(sought).length).toBe(allKeys.length);
+      expect(allKeys.filter((key) => filter?.has(key) !== true)).toEqual([]);
+    }
+    const others = keysOf(20_000, createRandom(seedOr(10)));
+    const filter = openFilterFile(folder.path, name, 7_000)?.[kind];
+    const passing = others.filter((key) => filter?.has(key));
+    expect(filter?.passing(soughtKeys(others)).map((index) => others[index])).toEqual(passing);
+    // All keys of the damaged page, and few others.
+    const passingSound = others.filter({ ids, keys }[kind].has).length;
+    expect(passing.length).toBeGreaterThan(passingSound + 1_000);
+  });
+
   test("is absent without its file, and files of other parts are removed", () => {
     using folder = temporaryFolder();
     expect(openFilterFile(folder.path, "1-0123456789abcdef", 1)).toBeUndefined();

@@ -11,6 +11,7 @@ import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { indexMigrations } from "../../../src/store/index/index-schema.ts";
 import { allColumns, noColumns } from "../../../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/index-writer.ts";
+import { partKeyOf } from "../../../src/store/index/part-entries.ts";
 import { filterFolderOf } from "../../../src/store/index/part-filter.ts";
 import { columnsOf, gatherPart, type NewPartRow } from "../../../src/store/index/part-image.ts";
 import { createMerges } from "../../../src/store/index/part-merge.ts";
@@ -36,7 +37,7 @@ function rowsOf(random: Random, count: number): NewPartRow[] {
   return Array.from({ length: count }, (_, index) => {
     low += 1 + random.below(3);
     const keys = [
-      ...[keyOf(1), keyOf(2 + random.below(20)), keyOf(100 + random.below(count)), keyOf(10 ** 6 + index)],
+      ...[keyOf(1), keyOf(2 + random.below(14)), keyOf(100 + random.below(count)), keyOf(10 ** 6 + index)],
       keyOf(10 ** 7 + random.below(2_000)), // one list in a part of several chunks
     ];
     return { high: 7 + Math.floor(index / 1_000), low, keys: [keyOf(10 ** 9 + index), ...keys] };
@@ -70,7 +71,7 @@ describe("a merge", () => {
     for (const some of split) parts.add(columnsOf(some.toSorted(compareHalves)));
     const merge = parts.beginMerge();
     if (merge === undefined) throw new Error("two parts of a level are merged");
-    const steps = createMerges(db, noIds)(merge);
+    const steps = createMerges(db, noIds, 2 ** 15)(merge);
     let step = steps.next();
     for (; step.done !== true; step = steps.next()) parts.addMerged(merge.part, step.value);
     const { filters, ...merged } = step.value;
@@ -83,7 +84,8 @@ describe("a merge", () => {
     expect([loaded.entries.sort(), loaded.ids]).toEqual([gathered.entries, gathered.ids]);
     expect(
       rows.every(
-        ({ keys: [id = 0, ...keys] }) => filters.ids?.has(id / 128) && keys.every((key) => filters.keys.has(key / 128)),
+        ({ keys: [id = 0, ...keys] }) =>
+          filters.ids?.has(partKeyOf(id)) && keys.every((key) => filters.keys.has(partKeyOf(key))),
       ),
     ).toBe(true);
     expect(merged.keys).toBe(new Set(rows.flatMap(({ keys }) => keys.slice(1))).size);
@@ -184,7 +186,7 @@ describe("filters in files", () => {
     const reader = openIndexReader(path);
     const rows = reader.page({ order: "asc", limit: 1_000, columns: noColumns }).rows;
     expect(rows.every(({ id }) => reader.placeOf(id) !== undefined)).toBe(true);
-    const merger = openPartMerger(path, 40);
+    const merger = openPartMerger(path, { filterFileRowsMin: 40 });
     const repaired = merger.repairFilter();
     expect(readdirSync(filterFolderOf(path))).toContain(repaired?.filter ?? "");
     if (repaired !== undefined) writer.setFilter(repaired.part, repaired.filter);

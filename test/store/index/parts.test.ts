@@ -114,6 +114,7 @@ function rowsOf(random: Random, count: number, high = 5): NewPartRow[] {
       keyOf(10 + random.below(100)),
       keyOf(10_000 + random.below(10 ** 6)),
       keyOf(1_000 + random.below(1_500)),
+      ...(index % 13 === 0 ? [commonKey] : []), // in lists by blocks
     ];
     return {
       high: high + Math.floor(index / 5_000),
@@ -122,6 +123,9 @@ function rowsOf(random: Random, count: number, high = 5): NewPartRow[] {
     };
   });
 }
+
+/** Of one row in 13. */
+const commonKey = keyOf(5_000);
 
 const idKeyOf = (number: number): number => keyOf(10 ** 9 + number);
 
@@ -158,7 +162,7 @@ describe("parts", () => {
       const [low, high] = [random.below(rows.length), random.below(rows.length)].sort((a, b) => a - b);
       const group = (): number[] =>
         random.chance(0.5)
-          ? [keyOf(1 + random.below(2))]
+          ? [random.pick([keyOf(1), keyOf(2), commonKey])]
           : random.chance(0.6)
             ? [keyOf(10 + random.below(110)), keyOf(10 + random.below(100))]
             : random.pick([
