@@ -1,8 +1,9 @@
 /**
  * The format of a part of the posting index: rows by place, and for each key the rows that have it.
  *
- * Ids, and keys with few rows, are entries in buckets (part-entries.ts). A key with more rows has one list, and one with many rows a list
- * for each chunk of ordinals; a directory of counts shows which list is shortest. A stored part never changes.
+ * Ids, and keys with few rows, are entries in buckets (part-entries.ts). A key with more rows has one list, and one
+ * with many rows a list for each chunk of ordinals; a directory of counts shows which list is shortest. A stored part
+ * never changes.
  *
  * Rows of a part are numbered by place (ordinals); part-codec.ts encodes places and ordinals.
  * Source: docs/reference/index-layout.md#parts.
