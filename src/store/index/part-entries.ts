@@ -30,6 +30,58 @@ export function ordinalOfWord(low: number): number {
   return low & 0xffffff;
 }
 
+/** Collects entries. @param most - Limit of their number. */
+export function createEntryList(most: number) {
+  const entries = new BigUint64Array(most);
+  const words = new Uint32Array(entries.buffer);
+  let at = 0;
+  return {
+    add: (key: number, ordinal: number): void => {
+      words[at] = (key % 256) * 2 ** 24 + ordinal;
+      words[at + 1] = Math.floor(key / 256);
+      at += 2;
+    },
+    /** Adds entries of a source. @param renumbered - The new ordinal of each of its rows. */
+    addWords: (from: Uint32Array, renumbered: Uint32Array): void => {
+      for (let word = 0; word < from.length; word += 2) {
+        const low = from[word] ?? 0;
+        words[at] = (low >>> 24) * 2 ** 24 + (renumbered[ordinalOfWord(low)] ?? 0);
+        words[at + 1] = from[word + 1] ?? 0;
+        at += 2;
+      }
+    },
+    /** Adds entries as they are. */
+    addAll: (from: Uint32Array): void => {
+      words.set(from, at);
+      at += from.length;
+    },
+    count: (): number => at / 2,
+    unsorted: (): BigUint64Array => entries.subarray(0, at / 2),
+    sorted: (): BigUint64Array => withoutRepeats(entries.subarray(0, at / 2).sort()),
+  };
+}
+
+/** The words of entries: lower, upper. */
+export function wordsOf(entries: BigUint64Array): Uint32Array {
+  return new Uint32Array(entries.buffer, entries.byteOffset, entries.length * 2);
+}
+
+/** Removes repeated entries: of a tag that a row has twice, and of a row that two parts have. */
+function withoutRepeats(sorted: BigUint64Array): BigUint64Array {
+  const words = wordsOf(sorted);
+  let stored = 0;
+  for (let at = 0; at < words.length; at += 2) {
+    const low = words[at] ?? 0;
+    const high = words[at + 1] ?? 0;
+    const isRepeat = stored > 0 && words[stored - 2] === low && words[stored - 1] === high;
+    if (isRepeat) continue;
+    words[stored] = low;
+    words[stored + 1] = high;
+    stored += 2;
+  }
+  return sorted.subarray(0, stored / 2);
+}
+
 /** Average number of entries of a bucket: a look-up of a rare key reads less than a kilobyte. */
 const entriesPerBucket = 120;
 

@@ -23,16 +23,18 @@ import {
 import {
   bucketOf,
   bucketReaderOf,
+  createEntryList,
   inBuckets,
   keyOfWords,
   ordinalOfWord,
   partKeyBits,
   partKeyOf,
   readBucket,
+  wordsOf,
   writeBucket,
 } from "./part-entries.ts";
 import { createFilter, createIdFilter, type NewFilter, type PartFilters } from "./part-filter.ts";
-import { createEntryList, type NumberedBody, splitEntries, wordsOf } from "./part-image.ts";
+import { type NumberedBody, splitEntries } from "./part-image.ts";
 import { compareHalves, type PlaceHalves } from "./place.ts";
 
 /** A part that is merged. */

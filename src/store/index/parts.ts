@@ -12,17 +12,9 @@ import type { Database } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
 import { ordinalsOfList, type PlaceList, readPlaces } from "./part-codec.ts";
-import { bucketReaderOf, bucketsFor, readBucket } from "./part-entries.ts";
+import { bucketReaderOf, bucketsFor, createEntryList, readBucket } from "./part-entries.ts";
 import { filterFolderOf, removeFilterFile } from "./part-filter.ts";
-import {
-  createEntryList,
-  gatherPart,
-  imageOfPart,
-  mergeParts,
-  type NewPartRows,
-  type PartRows,
-  partRowsMax,
-} from "./part-image.ts";
+import { gatherPart, imageOfPart, mergeParts, type NewPartRows, type PartRows, partRowsMax } from "./part-image.ts";
 import type { MergedBodies, MergedPart, PartMerge } from "./part-merge.ts";
 
 /** Thresholds for making and merging parts. */

@@ -7,12 +7,13 @@ import fc from "fast-check";
 import {
   type BucketForm,
   bucketsFor,
+  createEntryList,
   inBuckets,
   keyOfWords,
   readBucket,
+  wordsOf,
   writeBucket,
 } from "../../../src/store/index/part-entries.ts";
-import { createEntryList, wordsOf } from "../../../src/store/index/part-image.ts";
 import { createRandom } from "../../support/random.ts";
 import { seedOr } from "../../support/seed.ts";
 
