@@ -21,17 +21,35 @@ const outfile = resolve(process.argv[2] ?? "dist/cairn");
 /** Where Bun mounts what it embedded. */
 const embedded = "/$bunfs/root";
 
-/** piscina's `__dirname` is frozen when it is bundled; inside the binary its folder has another name. */
-const piscinaFindsItsWorker: BunPlugin = {
-  name: "piscina-finds-its-worker",
+/** A change to the text of one file of a package. */
+type Patch = Readonly<{ file: RegExp; before: string; after: string }>;
+
+const patches: readonly Patch[] = [
+  {
+    // Its `__dirname` is frozen when it is bundled; inside the binary its folder has another name.
+    file: /piscina\/dist\/index\.js$/,
+    before: "__dirname",
+    after: JSON.stringify(`${embedded}/node_modules/piscina/dist`),
+  },
+  {
+    // It collects garbage for each listener, while the routes of the next one are created.
+    file: /elysia\/dist\/compose\.mjs$/,
+    before: "return isBun && Bun.gc(!1), fn;",
+    after: "return fn;",
+  },
+];
+
+/** Applies the patches. A package that has changed ends the build. */
+const patchPackages: BunPlugin = {
+  name: "patch-packages",
   setup(build) {
-    build.onLoad({ filter: /piscina\/dist\/index\.js$/ }, async ({ path }) => {
-      const text = await Bun.file(path).text();
-      const mended = text.replaceAll("__dirname", JSON.stringify(`${embedded}/node_modules/piscina/dist`));
-      if (mended === text)
-        throw new Error("piscina no longer looks for its worker by __dirname: read its index.js again");
-      return { contents: mended, loader: "js" };
-    });
+    for (const { file, before, after } of patches) {
+      build.onLoad({ filter: file }, async ({ path }) => {
+        const text = await Bun.file(path).text();
+        if (!text.includes(before)) throw new Error(`${path} has no ${before}: read it again`);
+        return { contents: text.replaceAll(before, after), loader: "js" };
+      });
+    }
   },
 };
 
@@ -84,7 +102,7 @@ const result = await Bun.build({
   bytecode: true,
   format: "esm",
   sourcemap: "none",
-  plugins: [piscinaFindsItsWorker],
+  plugins: [patchPackages],
   compile: { outfile },
 });
 

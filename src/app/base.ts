@@ -33,7 +33,7 @@ import type { Pool, Workers } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { readFilters, type SetFilters } from "./list-settings.ts";
 import { systemRandom } from "./random.ts";
-import { openContentThreads, openThreads, type Threads } from "./threads.ts";
+import { type ContentThreads, openContentThreads, openThreads, type Threads } from "./threads.ts";
 
 /** The parameters of every part of the program. */
 export type AppContext = Readonly<{
@@ -70,6 +70,8 @@ export type Base = Readonly<{
   filters: SetFilters;
   metrics: Metrics;
   threads: Threads;
+  /** Check the chunks that content is read from. */
+  contentThreads: ContentThreads;
   reader: IndexReader;
   /** The one client of the thread that writes the index. */
   index: IndexWriterCalls;
@@ -96,10 +98,11 @@ export function openBase(parts: BaseParts): Base {
   const common = { clock: systemClock, random: systemRandom, log };
   const merges = openPartMerges({ path: folder.index, index, merges: threads.merges, ...common });
   closers.add("merges of the index", merges.close);
-  const checks = checksIn(threads.verify, openContentThreads(closers));
+  const contentThreads = openContentThreads(closers);
+  const checks = checksIn(threads.verify, contentThreads);
   const sources = openSources(parts, { nodeUrls, reader, checks, findUploaded, metrics });
   const onIndexWritten = (listener: () => void) => void written.on("written", listener);
-  return { filters, metrics, threads, reader, index, onIndexWritten, checks, sources };
+  return { filters, metrics, threads, contentThreads, reader, index, onIndexWritten, checks, sources };
 }
 
 /** Loading the addon of secp256k1 would delay the first response by 5 ms. Milliseconds. */

@@ -18,7 +18,7 @@ import type { PaidReads } from "../http/paid-reads.ts";
 import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
 import { createRequestMetrics, type RequestMetrics } from "../http/request-metrics.ts";
 import type { RequestSpans } from "../http/request-spans.ts";
-import { type HttpServer, openServer, type ServerOptions } from "../http/server.ts";
+import { type HttpServer, prepareServer, type ServerOptions } from "../http/server.ts";
 import { createServiceApp, type Service } from "../http/service-app.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
@@ -96,6 +96,9 @@ export function prepareListening(
   };
 }
 
+/** Opens a prepared listener. @throws Misuse when its port or address is unavailable. */
+type OpenListener = () => HttpServer;
+
 type ServiceListeners = Readonly<{
   servers: readonly HttpServer[];
   /** URL of the admin API if it has a separate listener. */
@@ -111,15 +114,27 @@ type OtherRoutes = Readonly<{
   health?: Health;
 }>;
 
-/** Opens the listeners of the admin API and of the services. */
-export function listenForServices(
+/**
+ * Prepares the listeners of the admin API and of the services, and returns a function that opens them. The runtime
+ * collects garbage whenever a listener opens, so that all routes are created before the first one does.
+ */
+export function prepareServices(
   listening: Listening,
   services: readonly ServicePlace[],
   { administration, metrics, health }: OtherRoutes,
-): ServiceListeners {
+): () => ServiceListeners {
   const apart = listening.config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
-  const adminServer = administration && listenForAdmin(listening, administration, apart);
-  const serviceServers = services.map((each) => [each.name, listenForService(listening, each, health)] as const);
+  const admin = administration && prepareAdmin(listening, administration, apart);
+  const prepared = services.map((each) => [each.name, prepareService(listening, each, health)] as const);
+  return () => openPrepared(admin, prepared);
+}
+
+function openPrepared(
+  admin: OpenListener | undefined,
+  services: readonly (readonly [ServicePlace["name"], OpenListener])[],
+): ServiceListeners {
+  const adminServer = admin?.();
+  const serviceServers = services.map(([name, open]) => [name, open()] as const);
   return {
     servers: [...serviceServers.map(([, server]) => server), ...(adminServer === undefined ? [] : [adminServer])],
     adminUrl: adminServer?.url,
@@ -161,13 +176,13 @@ export function closeListenersFirst(
   });
 }
 
-/** Opens the listener of the gateway. It accepts the largest body of the services that are mounted on it. */
-export function listenForGateway(
+/** Prepares the listener of the gateway. It accepts the largest body of the services that are mounted on it. */
+export function prepareGateway(
   { config, certificate, stats, spans, limiter, memory, log, closers }: Listening,
   gateway: Gateway,
   services: readonly ServicePlace[],
   paidReads?: PaidReads,
-): HttpServer {
+): OpenListener {
   const mounted = config.MOUNT_SERVICES ? services.map((each) => each.bodyBytesMax) : [];
   const options: ServerOptions = {
     hostname: config.HOST,
@@ -186,11 +201,13 @@ export function listenForGateway(
     stats,
     spans,
   };
-  const server = claimPort({ name: "GATEWAY_PORT", value: options.port }, { name: "HOST", value: config.HOST }, () =>
-    openServer(options),
-  );
-  closers.add("listener", () => server.close(config.STOP_GRACE_MS));
-  return server;
+  const open = prepareServer(options);
+  return () => {
+    const port = { name: "GATEWAY_PORT", value: options.port };
+    const server = claimPort(port, { name: "HOST", value: config.HOST }, open);
+    closers.add("listener", () => server.close(config.STOP_GRACE_MS));
+    return server;
+  };
 }
 
 /** Rate limits of the settings, in tokens. */
@@ -229,15 +246,15 @@ function bodyMemoryOf(config: Config, metrics: Metrics, blobThread: BlobThread):
 }
 
 /**
- * Opens a separate listener of the admin API, with the certificate of the other listeners.
+ * Prepares a separate listener of the admin API, with the certificate of the other listeners.
  *
  * @param metrics - Served there without the admin key; undefined if the other listeners serve them.
  */
-function listenForAdmin(
+function prepareAdmin(
   { config, certificate, stats, spans, memory, log, closers }: Listening,
   administration: AnyElysia,
   metrics: Metrics | undefined,
-): HttpServer {
+): OpenListener {
   const app = new Elysia({ strictPath: true })
     .use(administration)
     .use(createMetricsRoutes(metrics, gatewayMetricsPaths));
@@ -257,17 +274,20 @@ function listenForAdmin(
     service: "admin",
   } as const;
   const place = { name: "ADMIN_LISTEN", value: config.ADMIN_LISTEN ?? "" };
-  const server = claimPort(place, place, () => openServer(options));
-  closers.add("administration's listener", () => server.close(config.STOP_GRACE_MS));
-  return server;
+  const open = prepareServer(options);
+  return () => {
+    const server = claimPort(place, place, open);
+    closers.add("administration's listener", () => server.close(config.STOP_GRACE_MS));
+    return server;
+  };
 }
 
-/** Opens the listener of another service. @param health - Served as `/ready`; undefined where the gateway serves it. */
-function listenForService(
+/** Prepares the listener of another service. @param health - Served as `/ready`; undefined where the gateway does. */
+function prepareService(
   { config, certificate, stats, spans, limiter, memory, log, closers }: Listening,
   { name, service, port, bodyBytesMax: largest }: ServicePlace,
   health: Health | undefined,
-): HttpServer {
+): OpenListener {
   const app = createServiceApp(service);
   if (health !== undefined) app.get("/ready", () => readyResponse(health));
   const options: ServerOptions = {
@@ -285,13 +305,13 @@ function listenForService(
     stats,
     spans,
   };
-  const server = claimPort(
-    { name: `${name.toUpperCase()}_PORT`, value: port },
-    { name: "HOST", value: config.HOST },
-    () => openServer(options),
-  );
-  closers.add(`${name}'s listener`, () => server.close(config.STOP_GRACE_MS));
-  return server;
+  const open = prepareServer(options);
+  return () => {
+    const place = { name: `${name.toUpperCase()}_PORT`, value: port };
+    const server = claimPort(place, { name: "HOST", value: config.HOST }, open);
+    closers.add(`${name}'s listener`, () => server.close(config.STOP_GRACE_MS));
+    return server;
+  };
 }
 
 /** A setting that names a port or an address, as the operator wrote it. */

@@ -43,10 +43,10 @@ import { type AdminKey, adminKeyOf } from "./keys.ts";
 import {
   closeListenersFirst,
   type ListenerName,
-  listenForGateway,
-  listenForServices,
   noteListeners,
+  prepareGateway,
   prepareListening,
+  prepareServices,
   rateLimitsOf,
   requestMetricsOf,
   type ServicePlace,
@@ -191,8 +191,7 @@ export function openGateway(
     jobs: () => loadsOf(threads, "open"),
     threads: () => loadsOf(threads, "threads"),
   });
-  // Last: the query threads compete with the start for the processors.
-  void queryStart.begin();
+  startThreads(parts, base, queryStart);
   return {
     ...urls,
     wantBundle: administration.wantBundle,
@@ -223,8 +222,10 @@ function openListeners(
   const spans = openTraces(parts, metrics, parts.nodeUrls);
   const { listening, renew } = prepareListening(parts, metrics, requests, spans);
   const paidReads = paidReadsOf(parts.paid, listening.limiter, parts.log);
-  const server = listenForGateway(listening, gateway, services, paidReads);
-  const others = listenForServices(listening, services, { administration, metrics });
+  const openGatewayListener = prepareGateway(listening, gateway, services, paidReads);
+  const openOthers = prepareServices(listening, services, { administration, metrics });
+  const server = openGatewayListener();
+  const others = openOthers();
   const servers = [server, ...others.servers];
   renew(servers);
   noteListeners(parts.onListening, server, others);
@@ -245,6 +246,22 @@ function createQueryStart({ GRAPHQL_HOST: host }: Config, { query }: Threads) {
       isStarting = false;
     },
   };
+}
+
+/** Threads start this long after the listeners: they compete with the first response for the processors. */
+const threadsStartAfterMs = 50;
+
+/** Starts the threads for which a first request would wait. One that cannot start makes reads fail, which say why. */
+function startThreads(
+  { closers }: GatewayParts,
+  { contentThreads }: Base,
+  queryStart: ReturnType<typeof createQueryStart>,
+): void {
+  const timer = setTimeout(() => {
+    void queryStart.begin();
+    void Promise.allSettled(contentThreads.map((pool) => pool.ping()));
+  }, threadsStartAfterMs);
+  closers.add("start of threads", () => clearTimeout(timer));
 }
 
 function healthOf(

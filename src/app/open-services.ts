@@ -19,9 +19,9 @@ import { openChainIndexing } from "./chain-indexing.ts";
 import { adminKeyOf } from "./keys.ts";
 import {
   closeListenersFirst,
-  listenForServices,
   noteListeners,
   prepareListening,
+  prepareServices,
   requestMetricsOf,
   type ServicePlace,
 } from "./listeners.ts";
@@ -92,7 +92,8 @@ export function openServices(parts: ServicesParts, base: Base, services: readonl
   const spans = openTraces(parts, metrics, parts.nodeUrls);
   const { listening, renew } = prepareListening(parts, metrics, requests, spans);
   const apart = isAdministered ? administration.routes : undefined;
-  const listeners = listenForServices(listening, services, { administration: apart, metrics, health });
+  const openListeners = prepareServices(listening, services, { administration: apart, metrics, health });
+  const listeners = openListeners();
   renew(listeners.servers);
   noteListeners(parts.onListening, undefined, listeners);
   const indexing = parts.isChainNeeded ? openChainIndexing(parts, base, hooksOf(base)) : undefined;

@@ -21,6 +21,9 @@ export type Threads = Readonly<{
   export: Pool<Workers["export"]>;
 }>;
 
+/** Pools of one thread: the chunks of a read go to them in turn. */
+export type ContentThreads = readonly Pool<Workers["content"]>[];
+
 /** The pools of uploads. */
 export type UploadThreads = Readonly<{
   /** Pools of one thread: the pieces of an item stay with one thread. */
@@ -134,8 +137,8 @@ export function createPartitionWriter(
   };
 }
 
-/** Opens the pools, of one thread each, that check chunks. They never end while idle: a read would wait for them. */
-export function openContentThreads(closers: Closers): readonly Pool<Workers["content"]>[] {
+/** Opens the pools that check chunks. Their threads never end while idle: a read would wait for them. */
+export function openContentThreads(closers: Closers): ContentThreads {
   const options = { entry: "content", threads: 1, timeoutMs: contentTimeoutMs, queueMax: jobsWaitingMax } as const;
   const pools = Array.from({ length: contentThreads }, () =>
     openPool({ ...options, idleMs: Number.POSITIVE_INFINITY }),

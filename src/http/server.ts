@@ -100,18 +100,22 @@ type BunServer = ReturnType<typeof Bun.serve>;
 
 /** Opens a listener. Throws when the port is taken. */
 export function openServer(options: ServerOptions): HttpServer {
+  return prepareServer(options)();
+}
+
+/** Composes the routes of a listener, and returns a function that opens it. That throws when the port is taken. */
+export function prepareServer(options: ServerOptions): () => HttpServer {
   const { log, stats, spans, limiter, memory } = options;
   const idleSeconds = options.idleSeconds ?? idleSecondsMax;
   const table = createRouteTable(options.app.routes);
   const labels = createRouteLabels(options.service ?? "gateway");
-  const root = withErrorHandler(options.app, table, log);
+  const root = withErrorHandler(options.app, table, log).compile();
   const connections = createConnections({
     isTrustedProxy: options.isTrustedProxy,
     isEncrypted: options.certificate !== undefined,
     idleSeconds,
   });
   let draining = false;
-  let closing: Promise<void> | undefined;
 
   /** The response from the response cache; undefined if the routes must respond. */
   const fromMemory = (request: Request, server: BunServer): Response | undefined => {
@@ -146,35 +150,41 @@ export function openServer(options: ServerOptions): HttpServer {
     return context.headOnly ? await headersOnly(response) : response;
   };
 
-  const listener = openListener({
-    hostname: options.hostname,
-    port: options.port,
-    certificate: options.certificate,
-    idleSecondsMax: idleSeconds,
-    bodyBytesMax: options.bodyBytesMax,
-    fetch: (request, self) => {
-      const ready = fromMemory(request, self);
-      if (ready === undefined)
-        return spans === undefined ? reply(request, self) : spans.run(request, (span) => reply(request, self, span));
-      const clientAddress = () => requestSummaryOf(request, connections.of(request, self)).clientAddress();
-      const cached = { request, label: labels.ofCached(request.url), response: ready, clientAddress };
-      stats.respondedFromCache(cached);
-      spans?.respondedFromCache(cached);
-      return ready;
-    },
-    error: (error) => unsentResponse(error, log),
-  });
+  const handle = (request: Request, server: BunServer): Response | Promise<Response> => {
+    const ready = fromMemory(request, server);
+    if (ready === undefined)
+      return spans === undefined ? reply(request, server) : spans.run(request, (span) => reply(request, server, span));
+    const clientAddress = () => requestSummaryOf(request, connections.of(request, server)).clientAddress();
+    const cached = { request, label: labels.ofCached(request.url), response: ready, clientAddress };
+    stats.respondedFromCache(cached);
+    spans?.respondedFromCache(cached);
+    return ready;
+  };
 
-  const scheme = options.certificate === undefined ? "http" : "https";
+  const drain = () => {
+    draining = true;
+  };
+  return () => openAt(options, idleSeconds, handle, drain);
+}
+
+type Handle = (request: Request, server: BunServer) => Response | Promise<Response>;
+
+function openAt(options: ServerOptions, idleSeconds: number, handle: Handle, drain: () => void): HttpServer {
+  const { hostname, port, certificate, bodyBytesMax, log } = options;
+  const error = (thrown: Error) => unsentResponse(thrown, log);
+  const listener = openListener({
+    ...{ hostname, port, certificate, bodyBytesMax },
+    ...{ idleSecondsMax: idleSeconds, fetch: handle, error },
+  });
+  let closing: Promise<void> | undefined;
+  const scheme = certificate === undefined ? "http" : "https";
   return {
     port: listener.port,
-    url: `${scheme}://${reachableHost(options.hostname)}:${listener.port}`,
+    url: `${scheme}://${reachableHost(hostname)}:${listener.port}`,
     renew: listener.renew,
-    drain: () => {
-      draining = true;
-    },
+    drain,
     close: (graceMs) => {
-      draining = true;
+      drain();
       closing ??= listener.close(graceMs);
       return closing;
     },

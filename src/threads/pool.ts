@@ -203,7 +203,7 @@ function openThreads(options: PoolOptions) {
   let lastThreadError: unknown;
   const piscina = new Piscina({
     filename: workerFile(options.entry),
-    minThreads: options.idleMs === Number.POSITIVE_INFINITY ? options.threads : 0,
+    minThreads: 0,
     maxThreads: options.threads,
     idleTimeout: options.idleMs,
     concurrentTasksPerWorker: 1,

@@ -150,15 +150,13 @@ export type TypedDomain = Readonly<{
 
 const encoder = new TextEncoder();
 
-const domainType = keccak256(
-  encoder.encode("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"),
-);
-const authorizationType = keccak256(
-  encoder.encode(
-    "TransferWithAuthorization(address from,address to,uint256 value," +
-      "uint256 validAfter,uint256 validBefore,bytes32 nonce)",
-  ),
-);
+/** `keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)")`. */
+const domainType = Uint8Array.fromHex("8b73c3c69bb8fe3d512ecc4cf759cc79239f7b179b0ffacaa9a75d522b39400f");
+/**
+ * `keccak256` of "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256
+ * validBefore,bytes32 nonce)", without the line break.
+ */
+const authorizationType = Uint8Array.fromHex("7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2267");
 const prefix = Uint8Array.of(0x19, 0x01);
 
 /** The 32 bytes that the owner of the coins signs. */
