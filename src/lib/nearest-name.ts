@@ -13,7 +13,7 @@ export function nearestName(name: string, known: Iterable<string>, editsMax: num
   let nearest: string | undefined;
   let fewest = editsMax + 1;
   for (const each of known) {
-    const edits = Math.abs(name.length - each.length) < fewest ? editDistance(name, each) : fewest;
+    const edits = editDistance(name, each, fewest);
     if (edits >= fewest) continue;
     nearest = each;
     fewest = edits;
@@ -21,8 +21,9 @@ export function nearestName(name: string, known: Iterable<string>, editsMax: num
   return nearest;
 }
 
-/** Levenshtein distance: inserted, deleted and replaced UTF-16 code units. */
-function editDistance(left: string, right: string): number {
+/** Levenshtein distance: inserted, deleted and replaced UTF-16 code units; `limit` if it is at least that. */
+function editDistance(left: string, right: string, limit: number): number {
+  if (Math.abs(left.length - right.length) >= limit) return limit;
   let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
   for (let row = 1; row <= left.length; row += 1) {
     const current = [row];
@@ -32,7 +33,9 @@ function editDistance(left: string, right: string): number {
         Math.min((previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1, (previous[column - 1] ?? 0) + same),
       );
     }
+    // It only grows from row to row: most names differ in their first characters.
+    if (Math.min(...current) >= limit) return limit;
     previous = current;
   }
-  return previous[right.length] ?? 0;
+  return Math.min(previous[right.length] ?? 0, limit);
 }

@@ -207,6 +207,8 @@ function openThreads(options: PoolOptions) {
     maxThreads: options.threads,
     idleTimeout: options.idleMs,
     concurrentTasksPerWorker: 1,
+    // A thread that waits for its next job in `Atomics.wait` runs no timers, so that its garbage stays for hours.
+    atomics: "disabled",
     closeTimeout: closeTimeoutMs,
     recordTiming: false,
     loadBalancer: (task, workers) => {

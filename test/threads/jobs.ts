@@ -50,3 +50,8 @@ export function parcels(job: { sizes: readonly number[]; port: MessagePort }): s
   sendParcel(job.port, pieces);
   return pieces.map(({ length }) => length).join(" ");
 }
+
+/** Marks the bytes after its result was returned. */
+export function markLater({ shared }: Readonly<{ shared: SharedArrayBuffer }>): void {
+  setTimeout(() => new Uint8Array(shared).fill(1), 1);
+}

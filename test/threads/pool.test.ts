@@ -57,6 +57,12 @@ describe("pool", () => {
     expect(await pool.run("add", { a: 4, b: 4 })).toBe(8);
   });
 
+  test("a thread without a job runs its timers: the runtime collects its garbage by them", async () => {
+    const shared = new SharedArrayBuffer(1);
+    await pool.run("markLater", { shared });
+    await until(() => new Uint8Array(shared)[0] === 1);
+  });
+
   test("a caller who leaves gets its own reason, and the thread that works for it lives on", async () => {
     const single = openPool<typeof import("./jobs.ts")>({ ...ofOneThread, timeoutMs: 10_000 });
     const leave = new AbortController();
