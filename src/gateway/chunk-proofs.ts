@@ -58,7 +58,7 @@ export type ChunkProofs = Readonly<{
 /** Cached trees of blocks; one of a thousand transactions takes 0.2 MiB. */
 const blockTreesMax = 64;
 
-/** Chunks under the cached data trees; each takes about 200 bytes. */
+/** Chunks under the cached data trees, 25 GB of data; each takes about 130 bytes. */
 const leavesStoredMax = 100_000;
 
 /** Data hashed for a proof that no other source has; more would delay the response. Bytes. */
@@ -70,7 +70,7 @@ const missingStoredMs = 30_000;
 /** Irregularly split data is hashed once; number of cached ids. */
 const oddMax = 10_000;
 
-type DataTree = Readonly<{ spans: readonly ChunkSpan[]; tree: MerkleTree }>;
+type DataTree = Readonly<{ rule: TailRule; tree: MerkleTree }>;
 
 type BlockTree = Readonly<{ tree: TxTree; roots: ReadonlyMap<Id, string> }>;
 
@@ -128,7 +128,7 @@ export function createChunkProofs(
     for (const rule of ["halved", "plain"] as const) {
       const made = await hashTree(data, rule, signal);
       if (encodeBase64url(made.tree.root) !== expected) continue;
-      dataTrees.set(id, made, { size: Math.max(1, made.spans.length) });
+      dataTrees.set(id, made, { size: made.tree.leafCount });
       return made;
     }
     odd.set(id, true);
@@ -143,9 +143,11 @@ export function createChunkProofs(
     },
     dataProof: async (transaction, data, at, signal) => {
       const found = await dataTree(transaction, data, signal);
-      const index = found?.spans.findIndex(({ start, end }) => start <= at && at < end) ?? -1;
-      const span = found?.spans[index];
-      return found === undefined || span === undefined ? undefined : { span, path: found.tree.path(index) };
+      if (found === undefined) return undefined;
+      const spans = chunkSpans(data.size, found.rule);
+      const index = spans.findIndex(({ start, end }) => start <= at && at < end);
+      const span = spans[index];
+      return span === undefined ? undefined : { span, path: found.tree.path(index) };
     },
   };
 }
@@ -186,5 +188,5 @@ async function rootOfData(id: Id, content: Pick<Content, "open">, signal: AbortS
 async function hashTree(content: OpenContent, rule: TailRule, signal: AbortSignal): Promise<DataTree> {
   const hash = createDataRoot(content.size, rule);
   for await (const piece of content.inspect({ start: 0, end: content.size }, signal)) hash.update(piece);
-  return { spans: chunkSpans(content.size, rule), tree: hash.finish() };
+  return { rule, tree: hash.finish() };
 }
