@@ -65,10 +65,20 @@ export function writePlaces({ high, low }: PlaceList): Uint8Array {
   return bytes.slice(0, at);
 }
 
+/** An empty list with space for a block. */
+export function newPlaces(): PlaceList {
+  return { high: new Uint32Array(placesPerBlock), low: new Uint32Array(placesPerBlock) };
+}
+
 /** Reads the output of `writePlaces`. */
 export function readPlaces(bytes: Uint8Array): PlaceList {
-  const high = new Uint32Array(placesPerBlock);
-  const low = new Uint32Array(placesPerBlock);
+  const places = newPlaces();
+  const count = readPlacesInto(places, bytes);
+  return { high: places.high.subarray(0, count), low: places.low.subarray(0, count) };
+}
+
+/** As `readPlaces`, into a list with space for a block. @returns How many there are. */
+export function readPlacesInto({ high, low }: PlaceList, bytes: Uint8Array): number {
   const cursor = { at: 0 };
   let count = 0;
   let lastHigh = 0;
@@ -84,7 +94,7 @@ export function readPlaces(bytes: Uint8Array): PlaceList {
     low[count] = lastLow;
     count += 1;
   }
-  return { high: high.subarray(0, count), low: low.subarray(0, count) };
+  return count;
 }
 
 /**
@@ -231,7 +241,7 @@ export function setBit(bits: Uint8Array, ordinal: number): void {
 }
 
 /** Sets the bits of ordinals. By index: an iterator of a typed array takes ten times as long (measured). */
-function setBits(bits: Uint8Array, ordinals: Uint16Array): void {
+export function setBits(bits: Uint8Array, ordinals: Uint16Array): void {
   for (let index = 0; index < ordinals.length; index += 1) setBit(bits, ordinals[index] ?? 0);
 }
 

@@ -13,21 +13,23 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
+import { LRUCache } from "lru-cache";
 import { prepareQuery } from "../sqlite.ts";
 import {
   bitsOfList,
   markOrdinals,
   meetList,
   meetOrdinals,
+  newPlaces,
   ordinalsOfList,
   ordinalsPerChunk,
   type PlaceList,
   placesPerBlock,
   readBits,
   readOrdinals,
-  readPlaces,
+  readPlacesInto,
   selectByBits,
-  setBit,
+  setBits,
   wholePart,
 } from "./part-codec.ts";
 import { bucketOf, bucketReaderOf, keyOfWords, ordinalOfWord, partKeyOf, readBucket } from "./part-entries.ts";
@@ -81,13 +83,13 @@ export type IdCandidate = Readonly<{ index: number; place: PlaceHalves }>;
 export function createPartReads(db: Database): PartReads {
   const infos = createPartList(db);
   const filters = createFilterReads(db);
-  const listsOf = createKeyLists(db);
+  const lists = createKeyLists(db);
   const places = createPlaceReads(db);
-  const ordinalsOf = createIdOrdinals(db, listsOf);
+  const ordinalsOf = createIdOrdinals(db, lists);
   /** The lists of each group; none when the part has no key of one of them, as most parts have none of a rare group. */
   const groupsIn = (part: PartInfo, groups: PartQuery["groups"]): GroupLists[] => {
     const wanted = groups.map((keys) => keys.filter((key) => filters.mayHave(part, key)));
-    return wanted.some((keys) => keys.length === 0) ? [] : wanted.map((keys) => listsOf(part, keys));
+    return wanted.some((keys) => keys.length === 0) ? [] : wanted.map((keys) => lists.listsOf(part, keys));
   };
 
   return {
@@ -95,6 +97,7 @@ export function createPartReads(db: Database): PartReads {
     discard: () => {
       infos.discard();
       filters.discard();
+      lists.discard();
       places.discard();
     },
     placesOfIds: (keys, within) => {
@@ -116,7 +119,7 @@ export function createPartReads(db: Database): PartReads {
         const base = chunk * ordinalsPerChunk;
         if (base >= end || base + ordinalsPerChunk <= start) continue;
         query.checkpoint();
-        const met = meetInChunk(chunk, groups);
+        const met = meetInChunk(lists.reads, chunk, groups);
         const from = countWhile(met.length, (at) => base + (met[at] ?? 0) < start);
         const to = countWhile(met.length, (at) => base + (met[at] ?? 0) < end);
         const ordinals = met.subarray(from, to);
@@ -310,10 +313,16 @@ function createFilterReads(db: Database) {
   };
 }
 
-/** Limit of cached blocks of places: a page of rare rows reads one for each row. */
+/** Limit of cached blocks of places, of 8 KiB: a page of rare rows reads one for each row. */
 const blocksCachedMax = 256;
 /** Limit of parts whose block starts are cached: 8 bytes for a thousand rows. */
 const startsCachedMax = 512;
+
+/** Bits of the number of a block within its part. */
+const blockBits = 24;
+
+/** The first `count` places of a list. */
+type PlaceBlock = PlaceList & { count: number };
 
 /** Places of parts. */
 type PlaceReads = Readonly<{
@@ -328,15 +337,20 @@ type PlaceReads = Readonly<{
 function createPlaceReads(db: Database): PlaceReads {
   const block = prepareQuery<{ body: Uint8Array }>(db, "SELECT body FROM part_places WHERE n = (? << 24) | ?");
   const start = prepareQuery<{ starts: Uint8Array }>(db, "SELECT starts FROM parts WHERE part = ?");
-  const blocks = new Map<string, PlaceList>();
+  /** The oldest first. */
+  const blocks = new Map<number, PlaceBlock>();
   const starts = new Map<number, Uint32Array>();
 
-  const blockOf = (part: number, number: number): PlaceList => {
-    const name = `${part}/${number}`;
+  /** The block is overwritten by a later call: a new one for each row would be collected within a few pages. */
+  const blockOf = (part: number, number: number): PlaceBlock => {
+    const name = part * 2 ** blockBits + number;
     const known = blocks.get(name);
     if (known !== undefined) return known;
-    const read = readPlaces(block.get(part, number)?.body ?? new Uint8Array(0));
-    if (blocks.size >= blocksCachedMax) blocks.clear();
+    const body = block.get(part, number)?.body ?? new Uint8Array(0);
+    const [oldest] = blocks.size < blocksCachedMax ? [] : blocks;
+    if (oldest !== undefined) blocks.delete(oldest[0]);
+    const read = oldest?.[1] ?? { ...newPlaces(), count: 0 };
+    read.count = readPlacesInto(read, body);
     blocks.set(name, read);
     return read;
   };
@@ -356,8 +370,8 @@ function createPlaceReads(db: Database): PlaceReads {
       counts({ high: first[at * 2] ?? 0, low: first[at * 2 + 1] ?? 0 }),
     );
     if (number === 0) return 0;
-    const { high, low } = blockOf(part.part, number - 1);
-    const within = countWhile(high.length, (at) => counts({ high: high[at] ?? 0, low: low[at] ?? 0 }));
+    const { high, low, count } = blockOf(part.part, number - 1);
+    const within = countWhile(count, (at) => counts({ high: high[at] ?? 0, low: low[at] ?? 0 }));
     return (number - 1) * placesPerBlock + within;
   };
 
@@ -388,38 +402,68 @@ function countWhile(count: number, holds: (at: number) => boolean): number {
   return low;
 }
 
-/** The rows of one key in one chunk, as the lower halves of their ordinals. */
-type ChunkList = Readonly<{
-  count: number;
+/**
+ * The rows of one key in one chunk, as the lower halves of their ordinals: in memory, or in a list of a part. A page
+ * meets hundreds of them, so that they have no functions of their own.
+ */
+type ChunkList = Readonly<{ count: number }> &
+  (Readonly<{ kind: "memory"; ordinals: Uint16Array }> | Readonly<{ kind: "stored"; part: number; list: number }>);
+
+/** Reads the lists of chunks. */
+type ListReads = Readonly<{
   /** In order. */
-  read: () => Uint16Array;
-  /** Those of some ordinals in order that it has too; overwrites them. */
-  meet: (ordinals: Uint16Array) => Uint16Array;
-  /** Their bits, which must not be changed. */
-  bits: () => Uint8Array;
-  /** Sets their bits in the bitmap of a chunk. */
-  mark: (bits: Uint8Array) => void;
+  read: (list: ChunkList) => Uint16Array;
+  /** Those of some ordinals in order that the list has too; overwrites them. */
+  meet: (list: ChunkList, ordinals: Uint16Array) => Uint16Array;
+  /** The bits of a list, which must not be changed. */
+  bits: (list: ChunkList) => Uint8Array;
+  /** Sets the bits of a list in the bitmap of a chunk. */
+  mark: (list: ChunkList, bits: Uint8Array) => void;
 }>;
+
+function createListReads(bodyOf: (part: number, list: number) => Uint8Array): ListReads {
+  return {
+    read: (list) =>
+      list.kind === "memory" ? list.ordinals.slice() : readOrdinals(bodyOf(list.part, list.list), list.count),
+    meet: (list, ordinals) =>
+      list.kind === "memory"
+        ? meetOrdinals(list.ordinals, ordinals)
+        : meetList(bodyOf(list.part, list.list), list.count, ordinals),
+    bits: (list) =>
+      list.kind === "memory" ? bitsOf(list.ordinals) : bitsOfList(bodyOf(list.part, list.list), list.count),
+    mark: (list, bits) =>
+      list.kind === "memory"
+        ? setBits(bits, list.ordinals)
+        : markOrdinals(bodyOf(list.part, list.list), list.count, bits),
+  };
+}
+
+function bitsOf(ordinals: Uint16Array): Uint8Array {
+  const bits = new Uint8Array(ordinalsPerChunk / 8);
+  setBits(bits, ordinals);
+  return bits;
+}
 
 /** The rows of one group of keys: lists by chunk. */
 type GroupLists = ReadonlyMap<number, readonly ChunkList[]>;
 
 /** The chunks of the group with the fewest rows, in order; empty when a group has no rows. */
-export function chunksOf(groups: readonly GroupLists[], order: "asc" | "desc"): number[] {
+function chunksOf(groups: readonly GroupLists[], order: "asc" | "desc"): number[] {
   const [shortest] = groups.toSorted((a, b) => sizeOf(a) - sizeOf(b));
   return [...(shortest?.keys() ?? [])].sort((a, b) => (order === "asc" ? a - b : b - a));
 }
 
 /** The rows of a chunk that are in every group: lower halves of ordinals, in order. */
-function meetInChunk(chunk: number, groups: readonly GroupLists[]): Uint16Array {
+function meetInChunk(reads: ListReads, chunk: number, groups: readonly GroupLists[]): Uint16Array {
   const inChunk = groups.map((group) => group.get(chunk) ?? []);
   const [shortest = [], ...others] = inChunk.sort((a, b) => countOf(a) - countOf(b));
   if (countOf(shortest) === 0) return new Uint16Array(0);
-  let met = unionOf(shortest);
+  let met = unionOf(reads, shortest);
   for (const lists of others) {
     if (met.length === 0) return met;
     const [only] = lists;
-    met = lists.length === 1 && only !== undefined ? only.meet(met) : selectByBits(met, bitsOf(lists));
+    met =
+      lists.length === 1 && only !== undefined ? reads.meet(only, met) : selectByBits(met, bitsOfUnion(reads, lists));
   }
   return met;
 }
@@ -434,26 +478,26 @@ function countOf(lists: readonly ChunkList[]): number {
   return lists.reduce((sum, { count }) => sum + count, 0);
 }
 
-function unionOf(lists: readonly ChunkList[]): Uint16Array {
+function unionOf(reads: ListReads, lists: readonly ChunkList[]): Uint16Array {
   const [only] = lists;
-  if (lists.length === 1 && only !== undefined) return only.read();
+  if (lists.length === 1 && only !== undefined) return reads.read(only);
   const found = new Uint16Array(countOf(lists));
-  return found.subarray(0, readBits(bitsOf(lists), found));
+  return found.subarray(0, readBits(bitsOfUnion(reads, lists), found));
 }
 
-function bitsOf(lists: readonly ChunkList[]): Uint8Array {
+function bitsOfUnion(reads: ListReads, lists: readonly ChunkList[]): Uint8Array {
   const [only] = lists;
   // A common key has one list, often stored as bits: these are used in place.
-  if (lists.length === 1 && only !== undefined) return only.bits();
+  if (lists.length === 1 && only !== undefined) return reads.bits(only);
   const bits = new Uint8Array(ordinalsPerChunk / 8);
-  for (const { mark } of lists) mark(bits);
+  for (const list of lists) reads.mark(list, bits);
   return bits;
 }
 
 /** Returns the ordinals of an id's key in a part whose filter lets it pass. */
 function createIdOrdinals(
   db: Database,
-  listsOf: (part: PartInfo, keys: readonly number[]) => GroupLists,
+  { listsOf, reads }: KeyLists,
 ): (part: PartInfo, key: number) => readonly number[] {
   const bucketOfIds = prepareQuery<{ body: Uint8Array }>(db, "SELECT body FROM part_ids WHERE n = (? << 24) | ?");
   const bucket = prepareQuery<{ body: Uint8Array }>(db, "SELECT body FROM part_rare WHERE n = (? << 24) | ?");
@@ -468,38 +512,49 @@ function createIdOrdinals(
     if (found.length > 0 || isListed.get(info.part, partKey) === undefined) return found;
     const listed: number[] = [];
     for (const [chunk, lists] of listsOf(info, [key]))
-      for (const list of lists) for (const low of list.read()) listed.push(chunk * ordinalsPerChunk + low);
+      for (const list of lists) for (const low of reads.read(list)) listed.push(chunk * ordinalsPerChunk + low);
     return listed;
   };
 }
 
-/** Returns the lists of a group's keys in a part; long lists are read on demand. */
-function createKeyLists(db: Database): (part: PartInfo, keys: readonly number[]) => GroupLists {
+/** Limit of the cached bodies of lists: those of three popular keys of ten million rows. Bytes. */
+const listBytesCachedMax = 4 * 2 ** 20;
+
+/** Lists of keys. */
+type KeyLists = Readonly<{
+  /** The lists of a group's keys in a part; long lists are read on demand. */
+  listsOf: (part: PartInfo, keys: readonly number[]) => GroupLists;
+  reads: ListReads;
+  discard: () => void;
+}>;
+
+function createKeyLists(db: Database): KeyLists {
   const directory = prepareQuery<{ chunk: number; count: number; list: number }>(
     db,
     "SELECT chunk, count, list FROM part_keys WHERE part = ? AND key = ?",
   );
-  const bodyOf = (table: string) =>
+  const bodyFrom = (table: string) =>
     prepareQuery<{ body: Uint8Array }>(db, `SELECT body FROM ${table} WHERE n = (? << 24) | ?`);
-  const list = bodyOf("part_lists");
-  const bucket = bodyOf("part_rare");
-  const bodyOfList = (part: number, number: number): Uint8Array => list.get(part, number)?.body ?? new Uint8Array(0);
-  const stored = (part: number, number: number, count: number): ChunkList => {
-    const body = (): Uint8Array => bodyOfList(part, number);
-    return {
-      count,
-      read: () => readOrdinals(body(), count),
-      meet: (ordinals) => meetList(body(), count, ordinals),
-      bits: () => bitsOfList(body(), count),
-      mark: (bits) => markOrdinals(body(), count, bits),
-    };
+  const list = bodyFrom("part_lists");
+  const bucket = bodyFrom("part_rare");
+  const cached = new LRUCache<number, Uint8Array>({
+    maxSize: listBytesCachedMax,
+    sizeCalculation: (body) => Math.max(1, body.length),
+  });
+  const bodyOfList = (part: number, number: number): Uint8Array => {
+    const name = part * 2 ** blockBits + number;
+    const known = cached.get(name);
+    if (known !== undefined) return known;
+    const body = list.get(part, number)?.body ?? new Uint8Array(0);
+    cached.set(name, body);
+    return body;
   };
 
   const listsOfKey = function* (info: PartInfo, key: number): Generator<[chunk: number, list: ChunkList]> {
     const { part, buckets } = info;
     const chunks = directory.all(part, key);
     for (const { chunk, count, list: number } of chunks) {
-      if (chunk !== wholePart) yield [chunk, stored(part, number, count)];
+      if (chunk !== wholePart) yield [chunk, { kind: "stored", count, part, list: number }];
       else yield* byChunk(ordinalsOfList({ chunk, count, body: bodyOfList(part, number) }));
     }
     // A key has either lists or entries in its bucket, never both.
@@ -509,13 +564,20 @@ function createKeyLists(db: Database): (part: PartInfo, keys: readonly number[])
     yield* byChunk(Uint32Array.from(rare));
   };
 
-  return (info, keys) => {
-    const lists = new Map<number, ChunkList[]>();
-    for (const key of keys) {
-      for (const [chunk, found] of listsOfKey(info, partKeyOf(key)))
-        lists.set(chunk, [...(lists.get(chunk) ?? []), found]);
-    }
-    return lists;
+  return {
+    listsOf: (info, keys) => {
+      const lists = new Map<number, ChunkList[]>();
+      for (const key of keys) {
+        for (const [chunk, found] of listsOfKey(info, partKeyOf(key))) {
+          const others = lists.get(chunk);
+          if (others === undefined) lists.set(chunk, [found]);
+          else others.push(found);
+        }
+      }
+      return lists;
+    },
+    reads: createListReads(bodyOfList),
+    discard: () => cached.clear(),
   };
 }
 
@@ -535,25 +597,7 @@ function* byChunk(ordinals: Uint32Array): Generator<[chunk: number, list: ChunkL
     const chunk = Math.floor((ordinals[start] ?? 0) / ordinalsPerChunk);
     const end =
       start + countWhile(ordinals.length - start, (at) => (ordinals[start + at] ?? 0) < (chunk + 1) * ordinalsPerChunk);
-    yield [chunk, listOf(Uint16Array.from(ordinals.subarray(start, end)))];
+    yield [chunk, { kind: "memory", count: end - start, ordinals: Uint16Array.from(ordinals.subarray(start, end)) }];
     start = end;
   }
-}
-
-/** @param ordinals - Lower halves, in order. */
-function listOf(ordinals: Uint16Array): ChunkList {
-  const mark = (bits: Uint8Array): void => {
-    for (const ordinal of ordinals) setBit(bits, ordinal);
-  };
-  return {
-    count: ordinals.length,
-    read: () => ordinals.slice(),
-    meet: (others) => meetOrdinals(ordinals, others),
-    bits: () => {
-      const bits = new Uint8Array(ordinalsPerChunk / 8);
-      mark(bits);
-      return bits;
-    },
-    mark,
-  };
 }
