@@ -20,14 +20,10 @@ import {
   markOrdinals,
   meetList,
   meetOrdinals,
-  newPlaces,
   ordinalsOfList,
   ordinalsPerChunk,
-  type PlaceList,
-  placesPerBlock,
   readBits,
   readOrdinals,
-  readPlacesInto,
   selectByBits,
   setBits,
   wholePart,
@@ -44,6 +40,7 @@ import {
   type SoughtKeys,
   soughtKeys,
 } from "./part-filter.ts";
+import { countWhile, createPlaceReads, type PlaceReads, partEntryNumber } from "./part-places.ts";
 import { compareHalves, type PlaceHalves } from "./place.ts";
 
 /** A query of one part. */
@@ -108,7 +105,7 @@ export function createPartReads(db: Database): PartReads {
         within?.checkpoint();
         for (const index of filters.passing(part, sought))
           for (const ordinal of ordinalsOf(part, keys[index] ?? 0))
-            found.push({ index, place: places.at(part, ordinal) });
+            found.push({ index, place: places.at(part.part, ordinal) });
       }
       return found;
     },
@@ -124,7 +121,7 @@ export function createPartReads(db: Database): PartReads {
         const to = countWhile(met.length, (at) => base + (met[at] ?? 0) < end);
         const ordinals = met.subarray(from, to);
         if (query.order === "desc") ordinals.reverse();
-        for (const low of ordinals) yield places.at(part, base + low);
+        for (const low of ordinals) yield places.at(part.part, base + low);
       }
     },
   };
@@ -139,8 +136,8 @@ function ordinalsBetween(
   const isFromStart = compareHalves(first, part.first) <= 0;
   const isToEnd = compareHalves(last, part.last) >= 0;
   return {
-    start: isFromStart ? 0 : places.firstAtOrAfter(part, first),
-    end: isToEnd ? part.count : places.firstAfter(part, last),
+    start: isFromStart ? 0 : places.firstAtOrAfter(part.part, first),
+    end: isToEnd ? part.count : places.firstAfter(part.part, last),
   };
 }
 
@@ -313,95 +310,6 @@ function createFilterReads(db: Database) {
   };
 }
 
-/** Limit of cached blocks of places, of 8 KiB: a page of rare rows reads one for each row. */
-const blocksCachedMax = 256;
-/** Limit of parts whose block starts are cached: 8 bytes for a thousand rows. */
-const startsCachedMax = 512;
-
-/** Bits of the number of a block within its part. */
-const blockBits = 24;
-
-/** The first `count` places of a list. */
-type PlaceBlock = PlaceList & { count: number };
-
-/** Places of parts. */
-type PlaceReads = Readonly<{
-  at: (part: PartInfo, ordinal: number) => PlaceHalves;
-  /** The first ordinal whose place is at or after `place`. */
-  firstAtOrAfter: (part: PartInfo, place: PlaceHalves) => number;
-  /** The first ordinal whose place is after `place`. */
-  firstAfter: (part: PartInfo, place: PlaceHalves) => number;
-  discard: () => void;
-}>;
-
-function createPlaceReads(db: Database): PlaceReads {
-  const block = prepareQuery<{ body: Uint8Array }>(db, "SELECT body FROM part_places WHERE n = (? << 24) | ?");
-  const start = prepareQuery<{ starts: Uint8Array }>(db, "SELECT starts FROM parts WHERE part = ?");
-  /** The oldest first. */
-  const blocks = new Map<number, PlaceBlock>();
-  const starts = new Map<number, Uint32Array>();
-
-  /** The block is overwritten by a later call: a new one for each row would be collected within a few pages. */
-  const blockOf = (part: number, number: number): PlaceBlock => {
-    const name = part * 2 ** blockBits + number;
-    const known = blocks.get(name);
-    if (known !== undefined) return known;
-    const body = block.get(part, number)?.body ?? new Uint8Array(0);
-    const [oldest] = blocks.size < blocksCachedMax ? [] : blocks;
-    if (oldest !== undefined) blocks.delete(oldest[0]);
-    const read = oldest?.[1] ?? { ...newPlaces(), count: 0 };
-    read.count = readPlacesInto(read, body);
-    blocks.set(name, read);
-    return read;
-  };
-  const startsOf = (part: number): Uint32Array => {
-    const known = starts.get(part);
-    if (known !== undefined) return known;
-    const body = start.get(part)?.starts ?? new Uint8Array(0);
-    const read = new Uint32Array(new Uint8Array(body).buffer);
-    if (starts.size >= startsCachedMax) starts.clear();
-    starts.set(part, read);
-    return read;
-  };
-  /** Number of rows before the first row for which `counts` is false. */
-  const rank = (part: PartInfo, counts: (place: PlaceHalves) => boolean): number => {
-    const first = startsOf(part.part);
-    const number = countWhile(first.length / 2, (at) =>
-      counts({ high: first[at * 2] ?? 0, low: first[at * 2 + 1] ?? 0 }),
-    );
-    if (number === 0) return 0;
-    const { high, low, count } = blockOf(part.part, number - 1);
-    const within = countWhile(count, (at) => counts({ high: high[at] ?? 0, low: low[at] ?? 0 }));
-    return (number - 1) * placesPerBlock + within;
-  };
-
-  return {
-    at: ({ part }, ordinal) => {
-      const { high, low } = blockOf(part, Math.floor(ordinal / placesPerBlock));
-      const at = ordinal % placesPerBlock;
-      return { high: high[at] ?? 0, low: low[at] ?? 0 };
-    },
-    firstAtOrAfter: (part, place) => rank(part, (other) => compareHalves(other, place) < 0),
-    firstAfter: (part, place) => rank(part, (other) => compareHalves(other, place) <= 0),
-    discard: () => {
-      blocks.clear();
-      starts.clear();
-    },
-  };
-}
-
-/** Binary search: the first number for which a condition is false. */
-function countWhile(count: number, holds: (at: number) => boolean): number {
-  let low = 0;
-  let high = count;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (holds(middle)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 /**
  * The rows of one key in one chunk, as the lower halves of their ordinals: in memory, or in a list of a part. A page
  * meets hundreds of them, so that they have no functions of their own.
@@ -542,7 +450,7 @@ function createKeyLists(db: Database): KeyLists {
     sizeCalculation: (body) => Math.max(1, body.length),
   });
   const bodyOfList = (part: number, number: number): Uint8Array => {
-    const name = part * 2 ** blockBits + number;
+    const name = partEntryNumber(part, number);
     const known = cached.get(name);
     if (known !== undefined) return known;
     const body = list.get(part, number)?.body ?? new Uint8Array(0);
