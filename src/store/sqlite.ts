@@ -282,15 +282,33 @@ function migrate(db: Database, migrations: readonly string[]): void {
   });
 }
 
-function between<Result>(db: Database, begin: string, work: () => Result): Result {
-  db.run(begin);
+function between<Result>(db: Database, begin: Begin, work: () => Result): Result {
+  const sql = transactionSteps(db);
+  sql[begin].run();
   try {
     const result = work();
-    db.run("COMMIT");
+    sql.COMMIT.run();
     return result;
   } catch (error) {
     // A full disk or a damaged page may have ended the transaction already.
     if (db.inTransaction) db.run("ROLLBACK");
     throw namingFile(db.filename, error);
   }
+}
+
+type Begin = "BEGIN" | "BEGIN IMMEDIATE";
+
+/** Prepared once: a short read would take twice as long. */
+const steps = new WeakMap<Database, Readonly<Record<Begin | "COMMIT", Statement>>>();
+
+function transactionSteps(db: Database): Readonly<Record<Begin | "COMMIT", Statement>> {
+  const known = steps.get(db);
+  if (known !== undefined) return known;
+  const made = {
+    BEGIN: prepare(db, "BEGIN"),
+    "BEGIN IMMEDIATE": prepare(db, "BEGIN IMMEDIATE"),
+    COMMIT: prepare(db, "COMMIT"),
+  };
+  steps.set(db, made);
+  return made;
 }

@@ -5,7 +5,7 @@
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 
-import { checkIntegrity, inTransaction, openForWriting, removeDatabase } from "../sqlite.ts";
+import { checkIntegrity, closeDatabase, inTransaction, openForWriting, removeDatabase } from "../sqlite.ts";
 
 /** A stored root. */
 export type RootRow = Readonly<{
@@ -144,7 +144,7 @@ export function openExtentMap(path: string, onReset: (reason: string) => void): 
     names: (after, count) => someNames.all(after, count).map(({ name }) => name),
     count: () => countRoots.get()?.count ?? 0,
     integrity: () => checkIntegrity(db, faultsMax),
-    close: () => db.close(),
+    close: () => closeDatabase(db),
   };
 }
 
