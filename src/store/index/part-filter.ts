@@ -13,7 +13,18 @@
  * Source: docs/reference/index-layout.md#filters-of-parts.
  * @module
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { assert } from "../../lib/assert.ts";
 import { partKeyBits } from "./part-entries.ts";
@@ -164,13 +175,30 @@ export function filterFolderOf(indexPath: string): string {
  */
 export function writeFilterFile(folder: string, part: number, { ids, keys }: PartFilters<NewFilter>): string {
   mkdirSync(folder, { recursive: true });
-  const bytes = Buffer.concat([ids?.bytes ?? new Uint8Array(0), keys.bytes]);
-  const sums = Uint32Array.from({ length: sumsOf(bytes.length) }, (_, page) => sumOf(bytes, page));
-  const name = `${part}-${checksumOf(new Uint8Array(sums.buffer))}`;
+  const idBytes = ids?.bytes ?? new Uint8Array(0);
+  const sums = new Uint8Array(sumsOfBoth(idBytes, keys.bytes).buffer);
+  const name = `${part}-${checksumOf(sums)}`;
   const temporary = join(folder, `${name}.part`);
-  writeFileSync(temporary, Buffer.concat([bytes, new Uint8Array(sums.buffer)]), { flush: true });
+  // Not joined first: those of a hundred million rows take 300 MB, and a copy as much again.
+  const file = openSync(temporary, "w");
+  try {
+    for (const bytes of [idBytes, keys.bytes, sums]) writeFileSync(file, bytes);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
   renameSync(temporary, join(folder, name));
   return name;
+}
+
+/** The checksums of two arrays that follow each other. */
+function sumsOfBoth(first: Uint8Array, second: Uint8Array): Uint32Array {
+  return Uint32Array.from({ length: sumsOf(first.length + second.length) }, (_, page) => {
+    const start = page * pageBytes;
+    if (start >= first.length) return Bun.hash.xxHash32(pageAt(second, start - first.length));
+    const head = pageAt(first, start);
+    return Bun.hash.xxHash32(Buffer.concat([head, second.subarray(0, pageBytes - head.length)]));
+  });
 }
 
 /**
@@ -255,7 +283,12 @@ function sumsOf(size: number): number {
 }
 
 function sumOf(bytes: Uint8Array, page: number): number {
-  return Bun.hash.xxHash32(bytes.subarray(page * pageBytes, (page + 1) * pageBytes));
+  return Bun.hash.xxHash32(pageAt(bytes, page * pageBytes));
+}
+
+/** The bytes of a page, which the end of all bytes may cut off. */
+function pageAt(bytes: Uint8Array, start: number): Uint8Array {
+  return bytes.subarray(start, start + pageBytes);
 }
 
 /** Threads that have mapped the file may still use it. */
