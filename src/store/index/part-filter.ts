@@ -20,6 +20,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readSync,
   renameSync,
   rmSync,
   statSync,
@@ -229,18 +230,21 @@ const pageBytes = 4_096;
 const sumBytes = 4;
 const wordsPerPage = pageBytes / 4;
 
-type FilterFile = Readonly<{ bytes: Uint8Array; words: Uint32Array; sums: Uint32Array }>;
+type FilterFile = Readonly<{ path: string; bytes: Uint8Array; words: Uint32Array; sums: Uint32Array }>;
 
 function openFile(folder: string, name: string): FilterFile | undefined {
-  const file = mapped(join(folder, name));
+  const path = join(folder, name);
+  const file = mapped(path);
   if (file === undefined) return undefined;
   const { buffer, byteOffset, length } = file;
   const pages = Math.ceil(length / (pageBytes + sumBytes));
   const size = length - pages * sumBytes;
   if (size <= 0 || size % blockBytes !== 0 || sumsOf(size) !== pages) return undefined;
+  fetchBytes(path, size, pages * sumBytes);
   if (!name.endsWith(`-${checksumOf(file.subarray(size))}`)) return undefined;
   assert(byteOffset % 4 === 0, "a mapped file begins at a page");
   return {
+    path,
     bytes: file.subarray(0, size),
     words: new Uint32Array(buffer, byteOffset, size / 4),
     sums: new Uint32Array(buffer, byteOffset + size, pages),
@@ -259,17 +263,40 @@ type FilterPages = Readonly<{
 const pageStates = { unread: 0, sound: 1, damaged: 2 } as const;
 
 /** @param states - Of all pages of the file. */
-function checkedPages({ bytes, sums }: FilterFile, states: Uint8Array, firstWord: number): FilterPages {
+function checkedPages({ path, bytes, sums }: FilterFile, states: Uint8Array, firstWord: number): FilterPages {
   return {
     states,
     firstWord,
     isSound: (word) => {
       const page = Math.floor((firstWord + word) / wordsPerPage);
-      if (states[page] === pageStates.unread)
+      if (states[page] === pageStates.unread) {
+        fetchBytes(path, page * pageBytes, pageBytes);
         states[page] = sumOf(bytes, page) === sums[page] ? pageStates.sound : pageStates.damaged;
+      }
       return states[page] === pageStates.sound;
     },
   };
+}
+
+const fetched = new Uint8Array(pageBytes);
+
+/**
+ * Reads bytes of a file, so that the system has them before they are read through a mapping: for a page that is missing
+ * there, it reads up to megabytes around it, and the first look-up after a start would read all filters.
+ */
+function fetchBytes(path: string, start: number, length: number): void {
+  let file: number;
+  try {
+    file = openSync(path, "r");
+  } catch (error) {
+    if (isMissing(error)) return; // the part was merged meanwhile; what is mapped stays
+    throw error;
+  }
+  try {
+    for (let at = start; at < start + length; at += pageBytes) readSync(file, fetched, 0, pageBytes, at);
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** The pages of a filter in memory. */
