@@ -14,7 +14,7 @@ import type { Database } from "bun:sqlite";
 import { idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { prepare, prepareQuery } from "../sqlite.ts";
+import { inSnapshot, prepare, prepareQuery } from "../sqlite.ts";
 import {
   blockRecord,
   type Change,
@@ -340,14 +340,18 @@ export function createJournalReads(db: Database): JournalReads {
       return name;
     },
     newest: () => newest.get()?.last ?? 0,
-    after: (number) => {
-      const record = next.get(number);
-      if (record === undefined) return number === (newest.get()?.last ?? 0) ? [] : undefined;
-      const first = record.last - record.count + 1;
-      if (first > number + 1 && (oldest.get()?.first ?? 0) > number + 1) return undefined;
-      const changes = readRecords(record.body);
-      assert(changes.length === record.count, "a record of the journal has the number of its changes");
-      return changes.map((change, index) => ({ number: first + index, change })).slice(Math.max(0, number + 1 - first));
-    },
+    // Of one state: a change that is added between two reads would look like a gap.
+    after: (number) =>
+      inSnapshot(db, () => {
+        const record = next.get(number);
+        if (record === undefined) return number === (newest.get()?.last ?? 0) ? [] : undefined;
+        const first = record.last - record.count + 1;
+        if (first > number + 1 && (oldest.get()?.first ?? 0) > number + 1) return undefined;
+        const changes = readRecords(record.body);
+        assert(changes.length === record.count, "a record of the journal has the number of its changes");
+        return changes
+          .map((change, index) => ({ number: first + index, change }))
+          .slice(Math.max(0, number + 1 - first));
+      }),
   };
 }

@@ -338,6 +338,29 @@ describe("the journal", () => {
     again.close();
   });
 
+  test("a reader that waits for the next change never sees a gap, whenever the writer adds it", async () => {
+    using folder = temporaryFolder();
+    const path = `${folder.path}/index.sqlite`;
+    openIndexWriter(path, { clock: Date.now }).close();
+    const child = Bun.spawn(["bun", `${import.meta.dir}/kill-child.ts`, path, "7"], {
+      stdout: "ignore",
+      stderr: "inherit",
+    });
+    const reader = openIndexReader(path);
+    try {
+      let number = 0;
+      while (number < 10_000) {
+        const some = reader.journal.after(number);
+        if (some === undefined) throw new Error(`the journal has no changes after ${number}`);
+        number = some.at(-1)?.number ?? number;
+      }
+    } finally {
+      child.kill("SIGKILL");
+      await child.exited;
+      reader.close();
+    }
+  }, 120_000);
+
   test("a writer that is killed leaves neither a gap nor a repeat", async () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/index.sqlite`;

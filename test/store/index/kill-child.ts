@@ -19,8 +19,8 @@ const random = createRandom(Number(seed));
 const owners = Array.from({ length: 3 }, () => ownerOf(random));
 // Small parts, so that many kills happen while rows are sealed or parts are merged.
 const partSizes = { rowsMin: 3, sealRows: 200, levelRows: 64, fanIn: 3, inlineRowsMax: 100, mergedRowsMax: 5_000 };
-// Without a limit of the rate: while the test that kills it waits for a processor, it may add more than a reset needs.
-const journalSizes = { ...journalSizesDefault, changesMax: 10 ** 7, burst: 10 ** 7 };
+// Without limits: while the test that kills it waits for a processor, it may add more than the journal would have.
+const journalSizes = { ...journalSizesDefault, changesMax: 10 ** 7, bytesMax: 10 ** 10, burst: 10 ** 7 };
 const writer = openIndexWriter(path, { clock: Date.now, partSizes, journalSizes });
 const reader = openIndexReader(path);
 const start = (reader.tip()?.height ?? 9) + 1;
