@@ -347,6 +347,7 @@ export function checkHost(name: string, value: string, host: string): void {
   try {
     Bun.listen({ hostname: host, port: 0, socket: { data() {} } }).stop(true);
   } catch {
+    // A free port is never taken, so only the address can be wrong.
     throw badSettings([`${name} ${value} cannot be used: this machine has no such address`]);
   }
 }
