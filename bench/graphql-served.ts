@@ -4,10 +4,10 @@
  * @module
  */
 import { graphql } from "../src/http/graphql/graphql-routes.ts";
-import { openServer } from "../src/http/server.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { silentLog } from "../src/lib/log.ts";
 import { openPool } from "../src/threads/pool.ts";
+import { openServer } from "../test/support/http-server.ts";
 
 const [indexPath = "", contentFolder = ""] = process.argv.slice(2);
 const idleMs = Number.POSITIVE_INFINITY;

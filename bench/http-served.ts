@@ -17,7 +17,6 @@ import { graphql } from "../src/http/graphql/graphql-routes.ts";
 import { createRateLimiter } from "../src/http/rate-limiter.ts";
 import { createRequestMetrics } from "../src/http/request-metrics.ts";
 import { createRequestSpans } from "../src/http/request-spans.ts";
-import { openServer } from "../src/http/server.ts";
 import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createLog, silentLog } from "../src/lib/log.ts";
@@ -31,6 +30,7 @@ import type { RootSpec } from "../src/store/root-spec.ts";
 import { openPool } from "../src/threads/pool.ts";
 import { madeId, makeData } from "../test/chain/data-node.ts";
 import { locatedOf, openHarness } from "../test/content/content-harness.ts";
+import { openServer } from "../test/support/http-server.ts";
 import type { LoopDelay, ServedFixture, ServedLine } from "./served.ts";
 
 const [fixturePath = ""] = process.argv.slice(2);

@@ -9,13 +9,13 @@ import { createPromoGuard } from "../src/http/payment/client-guards.ts";
 import { createPriceRoutes } from "../src/http/payment/price-routes.ts";
 import { createRequestMetrics } from "../src/http/request-metrics.ts";
 import { jsonResponse } from "../src/http/responses.ts";
-import { openServer } from "../src/http/server.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createLog } from "../src/lib/log.ts";
 import { createMetrics } from "../src/lib/metrics.ts";
 import { defaultRules } from "../src/payment/prices/price-rules.ts";
 import { openNetworkPrice, openPriceFeed } from "../src/payment/prices/price-sources.ts";
 import { createPrices, feedPairsOf } from "../src/payment/prices/prices.ts";
+import { openServer } from "../test/support/http-server.ts";
 
 /** Logs warnings and errors, but no requests, as with LOG_LEVEL=warn. */
 const log = createLog({

@@ -98,11 +98,6 @@ const idleSecondsMax = 60;
 
 type BunServer = ReturnType<typeof Bun.serve>;
 
-/** Opens a listener. Throws when the port is taken. */
-export function openServer(options: ServerOptions): HttpServer {
-  return prepareServer(options)();
-}
-
 /** Composes the routes of a listener, and returns a function that opens it. That throws when the port is taken. */
 export function prepareServer(options: ServerOptions): () => HttpServer {
   const { log, stats, spans, limiter, memory } = options;

@@ -5,10 +5,11 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { type BodyMemory, createBodyMemory } from "../../src/http/body-memory.ts";
 import { graphqlForward, graphqlOrigin } from "../../src/http/graphql/graphql-forward.ts";
-import { type HttpServer, openServer } from "../../src/http/server.ts";
+import type { HttpServer } from "../../src/http/server.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
+import { openServer } from "../support/http-server.ts";
 import { eventually } from "../support/until.ts";
 
 const mebibyte = 2 ** 20;

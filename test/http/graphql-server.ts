@@ -3,10 +3,11 @@
  * @module
  */
 import { graphql } from "../../src/http/graphql/graphql-routes.ts";
-import { type HttpServer, openServer } from "../../src/http/server.ts";
+import type { HttpServer } from "../../src/http/server.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type Log, silentLog } from "../../src/lib/log.ts";
 import type { Pool, Workers } from "../../src/threads/pool.ts";
+import { openServer } from "../support/http-server.ts";
 import { asRun } from "../support/pools.ts";
 
 type QueryPool = Pool<Workers["graphql"]>;

@@ -6,8 +6,8 @@ import { describe, expect, test } from "bun:test";
 import { createBodyMemory } from "../../src/http/body-memory.ts";
 import { createMetricsRoutes } from "../../src/http/metrics-routes.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
-import { openServer } from "../../src/http/server.ts";
 import { createMetrics, type Metrics } from "../../src/lib/metrics.ts";
+import { openServer } from "../support/http-server.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
 import { until } from "../support/until.ts";
 

@@ -9,9 +9,9 @@ import net from "node:net";
 import { Elysia } from "elysia";
 import { readBody } from "../../src/http/request-body.ts";
 import { textResponse } from "../../src/http/responses.ts";
-import { openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
+import { openServer } from "../support/http-server.ts";
 import { createMemoryContent, patternBytes } from "../support/memory-content.ts";
 import { until } from "../support/until.ts";
 

@@ -16,8 +16,9 @@ import {
 } from "../../src/http/gateway/gateway.ts";
 import type { Certificate } from "../../src/http/listener.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
-import { type HttpServer, openServer } from "../../src/http/server.ts";
+import type { HttpServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
+import { openServer } from "./http-server.ts";
 import { openTestManifests } from "./large-manifests.ts";
 import { createRecordingLog } from "./recording-log.ts";
 

@@ -6,8 +6,9 @@ import { type AnyElysia, Elysia } from "elysia";
 import { createPromoGuard, createSessionGuard } from "../../src/http/payment/client-guards.ts";
 import { createTopUpRoutes } from "../../src/http/payment/top-up-routes.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
-import { type HttpServer, openServer } from "../../src/http/server.ts";
+import type { HttpServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
+import { openServer } from "./http-server.ts";
 import { createRecordingLog } from "./recording-log.ts";
 
 /** The routes of a service that accepts no cards. */

@@ -12,7 +12,7 @@ import type { Signer } from "../../../src/arweave/signers/scheme.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
 import { winc } from "../../../src/arweave/winston.ts";
 import { createRequestMetrics } from "../../../src/http/request-metrics.ts";
-import { type HttpServer, openServer } from "../../../src/http/server.ts";
+import type { HttpServer } from "../../../src/http/server.ts";
 import { createMultipartRoutes } from "../../../src/http/upload/multipart-routes.ts";
 import { createReceiptWriter } from "../../../src/http/upload/upload-responses.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
@@ -36,6 +36,7 @@ import { createFinalizer } from "../../../src/upload/multipart/multipart-finaliz
 import { createMultipart, type Multipart } from "../../../src/upload/multipart/multipart-uploads.ts";
 import { createPartWriters, type PartWriters } from "../../../src/upload/multipart/part-writers.ts";
 import { createBlockList } from "../../support/block-lists.ts";
+import { openServer } from "../../support/http-server.ts";
 import { createRecordingLog } from "../../support/recording-log.ts";
 import { createMultiAptosSigner, signers, testKey } from "../../support/signers.ts";
 

@@ -5,7 +5,7 @@
 import { Elysia } from "elysia";
 import { arweave } from "../../../src/arweave/signers/arweave.ts";
 import { createRequestMetrics } from "../../../src/http/request-metrics.ts";
-import { type HttpServer, openServer } from "../../../src/http/server.ts";
+import type { HttpServer } from "../../../src/http/server.ts";
 import { createMultipartRoutes } from "../../../src/http/upload/multipart-routes.ts";
 import { createReceiptWriter } from "../../../src/http/upload/upload-responses.ts";
 import { createPaidUploadCreator } from "../../../src/http/upload/x402-upload-payments.ts";
@@ -20,6 +20,7 @@ import { openPool } from "../../../src/threads/pool.ts";
 import { createItemSigner } from "../../../src/upload/upload-signing.ts";
 import { createX402Uploads, type X402UploadsParts } from "../../../src/upload/x402/x402-uploads.ts";
 import { createBlockList } from "../../support/block-lists.ts";
+import { openServer } from "../../support/http-server.ts";
 import type { MultipartFixture } from "../multipart/multipart-fixture.ts";
 
 /** What it is opened with. */
