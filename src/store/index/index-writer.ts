@@ -49,11 +49,12 @@ import type {
   WeaveLayout,
 } from "./index-types.ts";
 import { createJournal, type Journal, type JournalSizes } from "./journal.ts";
+import { createOwners } from "./owner-numbers.ts";
 import { filterFolderOf, removeOtherFilters } from "./part-filter.ts";
 import { type PartMerges, type PartSizes, partSizesDefault } from "./parts.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
 import { encodeItems, encodeRows, readBatch } from "./row-batch.ts";
-import { createOwners, createRowTable, type RowsAdded, type RowTable, removeInSteps } from "./row-table.ts";
+import { createRowTable, type RowsAdded, type RowTable, removeInSteps } from "./row-table.ts";
 import { createStoredPartitions, type StoredPartition, type StoredPartitions } from "./stored-partitions.ts";
 import { storedImport } from "./stored-row.ts";
 

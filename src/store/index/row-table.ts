@@ -7,12 +7,10 @@
  * Pruned data items leave compact places. Their bytes are still served by id, but no query lists them. A compact
  * place is removed when the item is indexed again at that place, and when its block is rolled back.
  *
- * Each public key is stored once in `owners`, and rows refer to it by number.
  * Source: docs/reference/index-layout.md#one-place-an-id.
  * @module
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { prepare, prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
@@ -20,12 +18,14 @@ import { createIdPlaces, type IdPlaces } from "./id-places.ts";
 import type { Counts } from "./index-counters.ts";
 import type { Journal } from "./journal.ts";
 import type { RemovedRow } from "./journal-places.ts";
+import type { Owners } from "./owner-numbers.ts";
 import { createPartReads } from "./part-reads.ts";
 import type { PartMerges, PartSizes } from "./parts.ts";
 import { compareHalves, type PlaceHalves, pendingHeight, transactionsPerBlockMax } from "./place.ts";
 import { createFindableRows, type FindableRow, type FindableRows } from "./postings.ts";
-import { type BatchOwner, type BatchRow, idKeyOf, ownerOf, type RowBatch, rowOf } from "./row-batch.ts";
+import { type BatchRow, idKeyOf, type RowBatch, rowOf } from "./row-batch.ts";
 import { placesJson } from "./row-reads.ts";
+import { createRowWriting, type RowWriting } from "./row-writing.ts";
 import { rowColumns } from "./stored-row.ts";
 import { contentTags, decodeTagBlob, writeContentTags } from "./tag-blob.ts";
 
@@ -134,7 +134,8 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
     add: (batch, ingested) => {
       const existing = placesOfBatch(batch, ids);
       const tally = beginTally();
-      const addition: Addition = { write: writing(batch, ingested), ingested, tally };
+      const write = writing(batch, ingested);
+      const addition: Addition = { write, ingested, tally };
       const fresh: number[] = [];
       let duplicated = 0;
       for (let index = 0; index < batch.count; index += 1) {
@@ -146,6 +147,7 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
         if (existing.has(id)) existing.set(id, row);
         fresh.push(index);
       }
+      write.end();
       pruned.replaced(batch);
       findable.addBatch(batch, fresh);
       tally.flush();
@@ -163,47 +165,6 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
 /** How the rows of one batch are written. */
 type Addition = Readonly<{ write: RowWriting; ingested: number; tally: RowTally }>;
 
-/** Writes rows of one batch. */
-type RowWriting = Readonly<{
-  item: (row: BatchRow) => void;
-  /** @returns 0 when the place has a row already, else 1. */
-  duplicate: (row: BatchRow) => number;
-}>;
-
-/** Returns a function that prepares the writing of a batch. */
-function createRowWriting(db: Database, owners: Owners): (batch: RowBatch, ingested: number) => RowWriting {
-  const values = `(${rowColumns}) VALUES ((? << 31) | ?, ${"?, ".repeat(12)}?)`;
-  const insert = prepare(db, `INSERT INTO items ${values}`);
-  const insertDuplicate = prepare(db, `INSERT OR IGNORE INTO duplicates ${values}`);
-  return (batch, ingested) => {
-    const numberOf = ownersOf(batch, owners);
-    const run = (statement: typeof insert, row: BatchRow): number =>
-      statement.run(
-        row.high,
-        row.low,
-        row.fine,
-        row.id,
-        numberOf(row.owner),
-        row.target,
-        row.anchor,
-        row.head,
-        row.size,
-        row.sig,
-        row.parent,
-        row.tags,
-        row.digest,
-        ingested,
-        row.trusted,
-      ).changes;
-    return {
-      item: (row) => {
-        run(insert, row);
-      },
-      duplicate: (row) => run(insertDuplicate, row),
-    };
-  };
-}
-
 /** The places of a batch's ids that have a row, and undefined for ids that only occur twice in it; by the id's text. */
 function placesOfBatch(batch: RowBatch, ids: IdPlaces): Map<string, PlaceHalves | undefined> {
   const order = Array.from(batch.idOrder);
@@ -215,16 +176,6 @@ function placesOfBatch(batch: RowBatch, ids: IdPlaces): Map<string, PlaceHalves 
     for (const id of [idAt(index - 1), idAt(index)].map(encodeBase64url)) places.set(id, places.get(id));
   }
   return places;
-}
-
-/** The numbers of a batch's owners, each found when it is first needed. */
-function ownersOf(batch: RowBatch, owners: Owners): (owner: number) => number {
-  const numbers: (number | undefined)[] = [];
-  return (owner) => {
-    const number = numbers[owner] ?? owners.numberOf(ownerOf(batch, owner));
-    numbers[owner] = number;
-    return number;
-  };
 }
 
 type RemovalParts = Readonly<{
@@ -516,38 +467,5 @@ function createPrunedItems(db: Database, counts: Counts): PrunedItems {
         if (drop.get(each, low[index] ?? 0)?.stored === 1) counts.add("storedItems", -1);
       });
     },
-  };
-}
-
-/** Numbers of owners, for the writer. */
-export type Owners = Readonly<{
-  /** The owner's number; a new owner gets the next number. */
-  numberOf: (owner: BatchOwner) => number;
-  /** Drops cached numbers that a failed transaction may have assigned. */
-  discard: () => void;
-}>;
-
-/** Limit of cached numbers (about 10 MB). Owners repeat within a bundle and between bundles. */
-const rememberedMax = 50_000;
-
-export function createOwners(db: Database, counts: Counts): Owners {
-  const find = prepareQuery<{ owner: number }>(db, "SELECT owner FROM owners WHERE address = ?");
-  const add = prepareQuery<{ owner: number }>(db, "INSERT INTO owners (address, key) VALUES (?, ?) RETURNING owner");
-  const remembered = new Map<string, number>();
-
-  return {
-    numberOf: ({ address, key }) => {
-      const text = encodeBase64url(address);
-      const known = remembered.get(text);
-      if (known !== undefined) return known;
-      const found = find.get(address);
-      const row = found ?? add.get(address, key);
-      assert(row !== undefined, "an owner that was added has a number");
-      if (found === undefined) counts.add("owners", 1);
-      if (remembered.size >= rememberedMax) remembered.clear();
-      remembered.set(text, row.owner);
-      return row.owner;
-    },
-    discard: () => remembered.clear(),
   };
 }
