@@ -97,7 +97,7 @@ export function createRowWriting(db: Database, owners: Owners): (batch: RowBatch
 
 /** Bytes of a leaf page without its header. */
 const pageCapacity = pageBytes - 8;
-/** Bytes of the longest record that is in its page as a whole. A page has at least the first ones of a longer record. */
+/** Bytes of the longest record that is in its page as a whole; a page has at least the first ones of a longer one. */
 const wholeRecordMax = pageBytes - 35;
 const firstOfRecordMin = Math.floor(((pageBytes - 12) * 32) / 255) - 23;
 /** With the other columns, of at most 210 bytes unless an anchor is a long text, a whole record. */
