@@ -142,9 +142,9 @@ export async function fillIndex(path: string, items: number, batch: number, begi
   const loop = openPartMerges({
     path,
     index: {
-      beginMerge: async () => {
-        const merge = timed("beginMerge", writer.beginMerge);
-        isMerged = merge === undefined;
+      beginMerge: async (within) => {
+        const merge = timed("beginMerge", () => writer.beginMerge(within));
+        isMerged = merge === undefined && within === undefined;
         return merge;
       },
       addMerged: async (part, bodies) => timed("addMerged", () => writer.addMerged(part, bodies)),

@@ -28,7 +28,7 @@ function startMerges(path: string, writer: IndexWriter) {
   const loop = openPartMerges({
     path,
     index: {
-      beginMerge: async () => writer.beginMerge(),
+      beginMerge: async (within) => writer.beginMerge(within),
       addMerged: async (part, bodies) => writer.addMerged(part, bodies),
       endMerge: async (...of) => writer.endMerge(...of),
       setFilter: async (...of) => writer.setFilter(...of),

@@ -269,9 +269,9 @@ function mergeSteps(
 ): PartMerges & Pick<IndexWriter, "sweepPostings"> {
   return {
     // Called regularly, and seldom enough.
-    beginMerge: () => {
+    beginMerge: (within) => {
       fitCache();
-      return step(merges.beginMerge);
+      return step(() => merges.beginMerge(within));
     },
     addMerged: (part, bodies) => step(() => merges.addMerged(part, bodies)),
     endMerge: (merge, merged, filter) => step(() => merges.endMerge(merge, merged, filter)),

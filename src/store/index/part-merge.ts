@@ -51,6 +51,8 @@ export type MergeSource = Readonly<{
 export type PartMerge = Readonly<{
   /** The new part. */
   part: number;
+  /** The new part of the merge between whose steps this one is made. */
+  within: number | undefined;
   sources: readonly MergeSource[];
   /** Buckets of the new part. */
   buckets: number;
@@ -186,27 +188,31 @@ function createMergeReads(db: Database, keys: Pick<FilterKeys, "id">): Omit<Merg
   };
 }
 
-/** The places of the new part, and the new ordinal of each row of each source. */
+/** The new ordinals of a source: in a table, or when they follow each other, all of them `base` more than before. */
+type NewOrdinals = Readonly<{ base: number; table: Uint32Array | undefined }>;
+
+/** The places of the new part, and the new ordinals of the rows of each source. */
 type MergedPlaces = Readonly<{
   count: number;
   first: PlaceHalves;
   last: PlaceHalves;
   starts: Uint8Array;
-  ordinals: readonly Uint32Array[];
+  ordinals: readonly NewOrdinals[];
 }>;
 
 /** Merges the places of the sources; a place in several of them becomes one row. */
 function* mergePlaces(reads: MergeReads, sources: readonly MergeSource[]): Generator<MergedBodies, MergedPlaces> {
   const cursors = sources.map((source) => openPlaces(reads, source));
-  const ordinals = sources.map(({ count }) => new Uint32Array(count));
+  const ordinals = sources.map(({ count }) => createRenumbering(count));
   const blocks = createPlaceBlocks();
   for (let next = lowest(cursors); next !== undefined; next = lowest(cursors)) {
     const { cursor, limit } = next;
-    const renumbered = ordinals[cursors.indexOf(cursor)] ?? new Uint32Array(0);
+    const renumbering = ordinals[cursors.indexOf(cursor)];
+    assert(renumbering !== undefined, "each source has a numbering");
     // The rows of one source up to the next row of another: all of them when parts do not overlap.
     for (let place = cursor.place; place !== undefined; place = cursor.place) {
       if (limit !== undefined && compareHalves(place, limit) > 0) break;
-      renumbered[cursor.ordinal] = blocks.add(place);
+      renumbering.set(cursor.ordinal, blocks.add(place));
       cursor.advance();
     }
     if (blocks.count() >= blocksPerStep) yield { ...noBodies, places: blocks.take() };
@@ -214,7 +220,33 @@ function* mergePlaces(reads: MergeReads, sources: readonly MergeSource[]): Gener
   const { count, starts } = blocks.end();
   yield { ...noBodies, places: blocks.take() };
   const first = { high: starts[0] ?? 0, low: starts[1] ?? 0 };
-  return { count, first, last: blocks.last(), starts: new Uint8Array(starts.buffer), ordinals };
+  return {
+    count,
+    first,
+    last: blocks.last(),
+    starts: new Uint8Array(starts.buffer),
+    ordinals: ordinals.map(({ numbers }) => numbers()),
+  };
+}
+
+/** The new ordinals of the rows of a source. @param count - Of its rows. */
+function createRenumbering(count: number) {
+  let base = 0;
+  let table: Uint32Array | undefined;
+  return {
+    /** Called for each ordinal of the source, in order. */
+    set: (ordinal: number, renumbered: number): void => {
+      if (ordinal === 0) base = renumbered;
+      if (table === undefined && renumbered !== base + ordinal)
+        table = new Uint32Array(count).map((_, before) => base + before);
+      if (table !== undefined) table[ordinal] = renumbered;
+    },
+    numbers: (): NewOrdinals => ({ base, table }),
+  };
+}
+
+function newOrdinal({ base, table }: NewOrdinals, ordinal: number): number {
+  return table === undefined ? base + ordinal : (table[ordinal] ?? 0);
 }
 
 /** Collects places in order into blocks. */
@@ -345,7 +377,7 @@ type SourceEntries = Readonly<{ bodies: readonly Uint32Array[]; lists: readonly 
 function createRangeReader(
   reads: MergeReads,
   { sources }: PartMerge,
-  ordinals: readonly Uint32Array[],
+  ordinals: readonly NewOrdinals[],
 ): (range: KeyRange) => BigUint64Array {
   return (range) => {
     const found = sources.map((source) => ({
@@ -374,7 +406,7 @@ function bodiesIn(read: Query<Body>, part: number, buckets: number, { start, end
 function entriesOf(
   { start, end }: KeyRange,
   sources: readonly SourceEntries[],
-  ordinals: readonly Uint32Array[],
+  ordinals: readonly NewOrdinals[],
 ): BigUint64Array {
   let most = 0;
   for (const { bodies, lists } of sources) {
@@ -383,21 +415,22 @@ function entriesOf(
   }
   const entries = createEntryList(most);
   /** Adds the entries of a bucket whose keys are in the range. */
-  const addWords = (words: Uint32Array, renumbered: Uint32Array): void => {
+  const addWords = (words: Uint32Array, numbers: NewOrdinals): void => {
     for (let word = 0; word < words.length; word += 2) {
       const low = words[word] ?? 0;
       const key = keyOfWords(low, words[word + 1] ?? 0);
-      if (key >= start && key < end) entries.add(key, renumbered[ordinalOfWord(low)] ?? 0);
+      if (key >= start && key < end) entries.add(key, newOrdinal(numbers, ordinalOfWord(low)));
     }
   };
-  const addList = ({ key, ...list }: StoredList, renumbered: Uint32Array): void => {
+  const addList = ({ key, ...list }: StoredList, numbers: NewOrdinals): void => {
     const listed = ordinalsOfList(list);
-    for (let at = 0; at < listed.length; at += 1) entries.add(key, renumbered[listed[at] ?? 0] ?? 0);
+    for (let at = 0; at < listed.length; at += 1) entries.add(key, newOrdinal(numbers, listed[at] ?? 0));
   };
   sources.forEach(({ bodies, lists }, index) => {
-    const renumbered = ordinals[index] ?? new Uint32Array(0);
-    for (const words of bodies) addWords(words, renumbered);
-    for (const list of lists) addList(list, renumbered);
+    const numbers = ordinals[index];
+    assert(numbers !== undefined, "each source has a numbering");
+    for (const words of bodies) addWords(words, numbers);
+    for (const list of lists) addList(list, numbers);
   });
   return entries.sorted();
 }

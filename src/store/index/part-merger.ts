@@ -20,9 +20,9 @@ export type MergeStep =
 export type RepairedFilter = Readonly<{ part: number; filter: string }>;
 
 export type PartMerger = Readonly<{
-  /** Begins a merge, and makes its first step; a merge that was under way is abandoned. */
+  /** Begins a merge, and makes its first step; merges within which it is not are abandoned. */
   begin: (merge: PartMerge) => MergeStep;
-  /** Makes the next step of the merge, and before it what `checkpoint` does. */
+  /** Makes the next step of the merge that was begun last, and before it what `checkpoint` does. */
   next: () => MergeStep;
   /** Makes a filter again whose file is missing or damaged; undefined when there is none. */
   repairFilter: () => RepairedFilter | undefined;
@@ -53,20 +53,24 @@ export function openPartMerger(path: string, sizes: Partial<PartMergerSizes> = {
   const builder = createFilterBuilder(db);
   const folder = filterFolderOf(path);
   const checkpoint = createCheckpoints(db, checkpointPagesMin);
-  let underWay: { part: number; steps: ReturnType<typeof steps> } | undefined;
+  /** Each one within the one before it. */
+  const underWay: { part: number; steps: ReturnType<typeof steps> }[] = [];
 
   const next = (): MergeStep => {
     checkpoint();
-    if (underWay === undefined) throw new Error("no merge is under way");
-    const { value, done } = underWay.steps.next();
+    const last = underWay.at(-1);
+    if (last === undefined) throw new Error("no merge is under way");
+    const { value, done } = last.steps.next();
     if (done !== true) return { bodies: value };
+    underWay.pop();
     const { filters, ...merged } = value;
     const isFile = merged.count >= filterFileRowsMin;
-    return { merged, filter: isFile ? writeFilterFile(folder, underWay.part, filters) : null };
+    return { merged, filter: isFile ? writeFilterFile(folder, last.part, filters) : null };
   };
   return {
     begin: (merge) => {
-      underWay = { part: merge.part, steps: steps(merge) };
+      underWay.length = underWay.findIndex(({ part }) => part === merge.within) + 1;
+      underWay.push({ part: merge.part, steps: steps(merge) });
       return next();
     },
     next,

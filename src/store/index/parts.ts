@@ -29,18 +29,18 @@ export type PartSizes = Readonly<{
   fanIn: number;
   /** Limit of the rows of a merge that the writer makes at once: 1 µs a row (measured). */
   inlineRowsMax: number;
-  /** Limit of the rows of one merge: bounds memory (12 bytes a row). */
+  /** Limit of the rows of one merge: bounds memory (part-merge.ts). */
   mergedRowsMax: number;
 }>;
 
-/** A hundred million rows make about 60 parts. */
+/** A hundred million rows make about 30 parts. */
 export const partSizesDefault: PartSizes = {
   rowsMin: 32,
   sealRows: 2_048,
   levelRows: 512,
   fanIn: 8,
   inlineRowsMax: 2 ** 15,
-  mergedRowsMax: 2 ** 22,
+  mergedRowsMax: 2 ** 23,
 };
 
 /** Levels of parts that readers do not see. Numbers are part of the format. */
@@ -49,10 +49,15 @@ const hiddenLevels = { unfinished: -1, replaced: -2 } as const;
 /** A level this many times as crowded as it may be is merged at once: the thread of the merges does not follow. */
 const crowdedMax = 8;
 
-/** The writer's calls for merges in another thread. Only one merge is under way at a time. */
+/** The writer's calls for merges in another thread. */
 export type PartMerges = Readonly<{
-  /** Begins the next merge; undefined when none is due. */
-  beginMerge: () => PartMerge | undefined;
+  /**
+   * Begins the next merge; undefined when none is due.
+   *
+   * @param within - A merge that is under way: one that is much smaller can be made between two of its steps. Without
+   *   it, merges that are under way are abandoned.
+   */
+  beginMerge: (within?: PartMerge) => PartMerge | undefined;
   /** Stores one step of a merge. */
   addMerged: (part: number, bodies: MergedBodies) => void;
   /** Replaces the sources by the new part. @param filter - Name of its filter's file; null without one. */
@@ -97,16 +102,16 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
       }
       count.run();
     },
-    beginMerge: () => {
-      // Only one merge is under way at a time: another one was interrupted.
-      abandon.run();
-      const sources = due.next();
+    beginMerge: (within) => {
+      if (within === undefined) abandon.run();
+      const sources = due.next(within);
       if (sources === undefined) return undefined;
       const sum = (value: (source: DueSource) => number) => sources.reduce((total, each) => total + value(each), 0);
       const buckets = bucketsFor(sum(({ rare }) => rare));
       const idBuckets = bucketsFor(sum(({ count: rows }) => rows));
       return {
         part: store.unfinished(buckets, idBuckets),
+        within: within?.part,
         sources,
         buckets,
         idBuckets,
@@ -118,7 +123,7 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
       const bounds = [first.high, first.low, last.high, last.low];
       end.run(levelOf(rows, sizes), rows, entries, ...bounds, starts, keys, filter, part);
       for (const source of sources) replace.run(source.part);
-      due.end();
+      due.end(sources);
       count.run();
     },
     setFilter: (part, filter) => {
@@ -136,6 +141,10 @@ function levelOf(count: number, { levelRows, fanIn }: PartSizes): number {
 
 /** A part that is to be merged. `rare`: entries of rare keys; `keys` is null for a part of an earlier release. */
 type DueSource = PartMerge["sources"][number] & Readonly<{ rare: number; keys: number | null }>;
+
+function rowsOf({ sources }: PartMerge): number {
+  return sources.reduce((sum, { count }) => sum + count, 0);
+}
 
 /** Returns the calls that choose the parts of the next merge. */
 function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: PartSizes) {
@@ -159,8 +168,8 @@ function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: 
   assert(mergedRowsMax <= partRowsMax, "a part is bounded");
   // A part of half the limit is never merged.
   const mergeableRows = mergedRowsMax / 2;
-  /** The sources of the merge under way. */
-  let busy: ReadonlySet<number> = new Set();
+  /** The sources of the merges under way. */
+  const busy = new Set<number>();
   /** The parts to merge of each level that has enough of them, and the number of its parts. */
   const levels = () => {
     const byLevel = new Map<number, { part: number; count: number }[]>();
@@ -183,16 +192,17 @@ function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: 
       levels().find(
         ({ rows, all }) => rows <= inlineRowsMax || (all >= crowdedMax * fanIn && rows <= crowdedMax * inlineRowsMax),
       )?.parts,
-    /** Ends the merge under way. */
-    end: (): void => {
-      busy = new Set();
+    /** Ends the merge of these parts. */
+    end: (sources: PartMerge["sources"]): void => {
+      for (const { part } of sources) busy.delete(part);
     },
     /** Parts that are merged in another thread; the writer does not merge them meanwhile. */
-    next: (): readonly DueSource[] | undefined => {
-      busy = new Set();
-      const rewritten = old.get(mergeableRows);
-      const parts = rewritten === undefined ? levels()[0]?.parts : [rewritten.part];
-      busy = new Set(parts);
+    next: (within: PartMerge | undefined): readonly DueSource[] | undefined => {
+      if (within === undefined) busy.clear();
+      const rewritten = within === undefined ? old.get(mergeableRows) : undefined;
+      const rowsMax = within === undefined ? mergedRowsMax : rowsOf(within) / fanIn;
+      const parts = rewritten === undefined ? levels().find(({ rows }) => rows <= rowsMax)?.parts : [rewritten.part];
+      for (const part of parts ?? []) busy.add(part);
       return parts?.map((part) => {
         const found = source.get(part);
         assert(found !== undefined, "the row of a part exists");

@@ -14,10 +14,12 @@ const mergerSizes = { filterFileRowsMin: 40, rangeEntries: 64 };
 
 export function createMergeSteps(writer: IndexWriter, path: string, random: Random): MergeSteps {
   const merger = openPartMerger(path, mergerSizes);
-  let underWay: Readonly<{ merge: PartMerge; step: MergeStep }> | undefined;
-  const begin = (): boolean => {
-    const merge = writer.beginMerge();
-    underWay = merge && { merge, step: merger.begin(merge) };
+  /** Each one is made between two steps of the one before it. */
+  let underWay: Readonly<{ merge: PartMerge; step: MergeStep }>[] = [];
+  const begin = (within?: PartMerge): boolean => {
+    const merge = writer.beginMerge(within);
+    if (within === undefined) underWay = [];
+    if (merge !== undefined) underWay.push({ merge, step: merger.begin(merge) });
     return merge !== undefined;
   };
   const repair = (): boolean => {
@@ -25,24 +27,25 @@ export function createMergeSteps(writer: IndexWriter, path: string, random: Rand
     if (repaired !== undefined) writer.setFilter(repaired.part, repaired.filter);
     return repaired !== undefined;
   };
-  const goOn = ({ merge, step }: NonNullable<typeof underWay>): void => {
+  const beginWithin = (): boolean => begin(underWay.at(-1)?.merge);
+  const goOn = (): void => {
+    const last = underWay.pop();
+    if (last === undefined) return;
+    const { merge, step } = last;
     if ("bodies" in step) {
       // The thread makes the next step before this one is stored.
-      underWay = { merge, step: merger.next() };
+      underWay.push({ merge, step: merger.next() });
       writer.addMerged(merge.part, step.bodies);
-    } else {
-      writer.endMerge(merge, step.merged, step.filter);
-      underWay = undefined;
-    }
+    } else writer.endMerge(merge, step.merged, step.filter);
   };
   return {
     step: () => {
-      if (underWay !== undefined && random.chance(0.95)) goOn(underWay);
-      else random.pick([begin, begin, writer.dropReplaced, writer.sweepPostings, repair])();
+      if (underWay.length > 0 && random.chance(0.9)) goOn();
+      else random.pick([() => begin(), beginWithin, beginWithin, writer.dropReplaced, writer.sweepPostings, repair])();
     },
     finish: () => {
       for (;;) {
-        if (underWay !== undefined) goOn(underWay);
+        if (underWay.length > 0) goOn();
         else if (!begin() && !writer.dropReplaced() && !writer.sweepPostings() && !repair()) return;
       }
     },

@@ -14,9 +14,9 @@ import { type IndexWriter, openIndexWriter } from "../../../src/store/index/inde
 import { partKeyOf } from "../../../src/store/index/part-entries.ts";
 import { filterFolderOf } from "../../../src/store/index/part-filter.ts";
 import { columnsOf, gatherPart, type NewPartRow } from "../../../src/store/index/part-image.ts";
-import { createMerges } from "../../../src/store/index/part-merge.ts";
-import { openPartMerger } from "../../../src/store/index/part-merger.ts";
-import { createPartLoader, createParts, partSizesDefault } from "../../../src/store/index/parts.ts";
+import { createMerges, type PartMerge } from "../../../src/store/index/part-merge.ts";
+import { type MergeStep, openPartMerger } from "../../../src/store/index/part-merger.ts";
+import { createPartLoader, createParts, type Parts, partSizesDefault } from "../../../src/store/index/parts.ts";
 import { compareHalves } from "../../../src/store/index/place.ts";
 import { closeDatabase, openForWriting } from "../../../src/store/sqlite.ts";
 import { inspectIndex } from "../../support/inspect-index.ts";
@@ -90,6 +90,56 @@ describe("a merge", () => {
     ).toBe(true);
     expect(merged.keys).toBe(new Set(rows.flatMap(({ keys }) => keys.slice(1))).size);
     expect(db.query("SELECT part FROM parts").all()).toEqual([{ part: merge.part }]);
+    closeDatabase(db);
+  });
+});
+
+/** Makes all steps of a merge but the first, which is given, and ends it. */
+function finish(parts: Parts, merger: ReturnType<typeof openPartMerger>, merge: PartMerge, first: MergeStep): void {
+  let step = first;
+  for (; "bodies" in step; step = merger.next()) parts.addMerged(merge.part, step.bodies);
+  parts.endMerge(merge, step.merged, step.filter);
+}
+
+describe("a merge within another one", () => {
+  test("is made when it has at most a share of its rows, and leaves the other one as it is", () => {
+    using folder = temporaryFolder();
+    const path = `${folder.path}/index.sqlite`;
+    openIndexWriter(path, { clock: () => 0 }).close();
+    const db = openForWriting(path, { migrations: indexMigrations, synchronous: "NORMAL", cacheBytes: 2 ** 20 });
+    const parts = createParts(db, { ...sizes, levelRows: 100, fanIn: 3 });
+    const rows = rowsOf(createRandom(seedOr(33)), 4_620);
+    const add = (counts: readonly number[], from: number): void => {
+      counts.reduce((at, count) => {
+        parts.add(columnsOf(rows.slice(at, at + count)));
+        return at + count;
+      }, from);
+    };
+    add([1_000, 1_000, 1_000], 0);
+    const large = parts.beginMerge();
+    if (large === undefined) throw new Error("three parts of a level are merged");
+    const merger = openPartMerger(path, { rangeEntries: 1_000 });
+    const step = merger.begin(large);
+
+    add([500, 500, 500], 3_000);
+    expect(parts.beginMerge(large)).toBeUndefined();
+    add([40, 40, 40], 4_500);
+    const small = parts.beginMerge(large);
+    expect(small).toMatchObject({ within: large.part, sources: [{ count: 40 }, { count: 40 }, { count: 40 }] });
+    if (small !== undefined) finish(parts, merger, small, merger.begin(small));
+    finish(parts, merger, large, step);
+
+    while (parts.dropReplaced());
+    const counts = db.query("SELECT count FROM parts ORDER BY count").all();
+    expect(counts).toEqual([120, 500, 500, 500, 3_000].map((count) => ({ count })));
+    const loaded = createPartLoader(db)(large.part);
+    const gathered = gatherPart(columnsOf(rows.slice(0, 3_000)));
+    expect([loaded.places, loaded.entries.sort(), loaded.ids]).toEqual([
+      gathered.places,
+      gathered.entries,
+      gathered.ids,
+    ]);
+    merger.close();
     closeDatabase(db);
   });
 });
