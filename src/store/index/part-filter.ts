@@ -38,10 +38,20 @@ export type KeyFilter = Readonly<{
 }>;
 
 /** The filters of a part; `ids` is undefined for a part of an earlier release, whose ids are among its keys. */
-export type PartFilters<Filter = KeyFilter> = Readonly<{ ids: Filter | undefined; keys: Filter }>;
+export type PartFilters = Readonly<{ ids: KeyFilter | undefined; keys: KeyFilter }>;
 
-/** A filter that is being made. */
-export type NewFilter = KeyFilter & Readonly<{ add: (partKey: number) => void; bytes: Uint8Array<ArrayBuffer> }>;
+/** A filter in memory, to which keys are added in any order. */
+export type NewFilter = KeyFilter & Readonly<{ add: (partKey: number) => void }>;
+
+/** The filters of a part that are written to a file. First the ids are added, then the other keys, each in order. */
+export type NewFilterFile = Readonly<{
+  addId: (partKey: number) => void;
+  addKey: (partKey: number) => void;
+  /** @returns The file's name: the part's number, and a checksum of the checksums. It is on disk then. */
+  end: () => string;
+  /** Removes the file unless it has ended. Idempotent. */
+  close: () => void;
+}>;
 
 /** Keys that many filters are tested for. In order of keys, successive tests read the next block of a filter. */
 export type SoughtKeys = Readonly<{
@@ -82,17 +92,22 @@ export function createIdFilter(rows: number): NewFilter {
 
 function newFilter(bytes: number): NewFilter {
   const words = new Uint32Array(bytes / 4);
-  const blocks = words.length / wordsPerBlock;
   return {
     ...filterOf(words),
-    add: (partKey) => {
-      const block = Math.floor(shareOf(partKey) * blocks) * wordsPerBlock;
-      const low = partKey | 0;
-      for (let word = 0; word < wordsPerBlock; word += 1)
-        words[block + word] = (words[block + word] ?? 0) | bitOf(low, word);
-    },
-    bytes: new Uint8Array(words.buffer),
+    add: (partKey) => setBits(words, firstWordOf(partKey, words.length), partKey),
   };
+}
+
+/** The first word of the block of a key, in a filter of so many words. */
+function firstWordOf(partKey: number, words: number): number {
+  return Math.floor(shareOf(partKey) * (words / wordsPerBlock)) * wordsPerBlock;
+}
+
+/** Sets the bits of a key. @param block - The first word of its block. */
+function setBits(words: Uint32Array, block: number, partKey: number): void {
+  const low = partKey | 0;
+  for (let word = 0; word < wordsPerBlock; word += 1)
+    words[block + word] = (words[block + word] ?? 0) | bitOf(low, word);
 }
 
 /** Keys to look for in several parts. @param keys - Leading bits of filter keys. */
@@ -169,37 +184,71 @@ export function filterFolderOf(indexPath: string): string {
   return indexPath.replace(/(\.sqlite)?$/, "-filters");
 }
 
+/** Words of a filter's file that are in memory while it is written. */
+const wordsWritten = 2 ** 16;
+
 /**
- * Writes a filter's file; it is on disk when the call returns.
+ * Begins the file of the filters of a part. Keys in order visit the blocks of a filter in order, so that no more than
+ * a piece of it is in memory, however many keys there are.
  *
- * @returns Its name: the part's number, and a checksum of the checksums.
+ * @param rows - Of the part; undefined for a part of an earlier release, whose ids are among its keys.
+ * @param keysMax - Distinct other keys; with more of them, more absent ones pass.
  */
-export function writeFilterFile(folder: string, part: number, { ids, keys }: PartFilters<NewFilter>): string {
+export function createFilterFile(
+  folder: string,
+  part: number,
+  sizes: Readonly<{ rows: number | undefined; keysMax: number }>,
+): NewFilterFile {
+  const idWords = idWordsOf(sizes.rows);
+  const keyWords = filterBytes(sizes.keysMax, bitsPerKey) / 4;
+  const sums = new Uint32Array(sumsOf((idWords + keyWords) * 4));
   mkdirSync(folder, { recursive: true });
-  const idBytes = ids?.bytes ?? new Uint8Array(0);
-  const sums = new Uint8Array(sumsOfBoth(idBytes, keys.bytes).buffer);
-  const name = `${part}-${checksumOf(sums)}`;
-  const temporary = join(folder, `${name}.part`);
-  // Not joined first: those of a hundred million rows take 300 MB, and a copy as much again.
+  const temporary = join(folder, `${part}.part`);
   const file = openSync(temporary, "w");
-  try {
-    for (const bytes of [idBytes, keys.bytes, sums]) writeFileSync(file, bytes);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(temporary, join(folder, name));
-  return name;
+  let isOpen = true;
+  const words = new Uint32Array(Math.min(wordsWritten, idWords + keyWords));
+  /** Of the words in memory. */
+  let start = 0;
+  const flush = (): void => {
+    const bytes = new Uint8Array(words.buffer, 0, Math.min(words.length, idWords + keyWords - start) * 4);
+    for (let at = 0; at < bytes.length; at += pageBytes)
+      sums[(start * 4 + at) / pageBytes] = Bun.hash.xxHash32(pageAt(bytes, at));
+    writeFileSync(file, bytes);
+    words.fill(0);
+    start += words.length;
+  };
+  const add = (block: number, partKey: number): void => {
+    assert(block >= start, "keys are added in order");
+    while (block >= start + words.length) flush();
+    setBits(words, block - start, partKey);
+  };
+  const close = (): void => {
+    if (isOpen) closeSync(file);
+    isOpen = false;
+  };
+  return {
+    addId: (partKey) => add(firstWordOf(partKey, idWords), partKey),
+    addKey: (partKey) => add(idWords + firstWordOf(partKey, keyWords), partKey),
+    end: () => {
+      while (start < idWords + keyWords) flush();
+      const sumBytes = new Uint8Array(sums.buffer);
+      writeFileSync(file, sumBytes);
+      fsyncSync(file);
+      close();
+      const name = `${part}-${checksumOf(sumBytes)}`;
+      renameSync(temporary, join(folder, name));
+      return name;
+    },
+    close: () => {
+      if (isOpen) rmSync(temporary, { force: true });
+      close();
+    },
+  };
 }
 
-/** The checksums of two arrays that follow each other. */
-function sumsOfBoth(first: Uint8Array, second: Uint8Array): Uint32Array {
-  return Uint32Array.from({ length: sumsOf(first.length + second.length) }, (_, page) => {
-    const start = page * pageBytes;
-    if (start >= first.length) return Bun.hash.xxHash32(pageAt(second, start - first.length));
-    const head = pageAt(first, start);
-    return Bun.hash.xxHash32(Buffer.concat([head, second.subarray(0, pageBytes - head.length)]));
-  });
+/** Words of the filter of ids. @param rows - Undefined: it is absent. */
+function idWordsOf(rows: number | undefined): number {
+  return rows === undefined ? 0 : filterBytes(rows, bitsPerId) / 4;
 }
 
 /**
@@ -210,7 +259,7 @@ function sumsOfBoth(first: Uint8Array, second: Uint8Array): Uint32Array {
 export function openFilterFile(folder: string, name: string, rows: number | undefined): PartFilters | undefined {
   const file = openFile(folder, name);
   if (file === undefined) return undefined;
-  const idWords = rows === undefined ? 0 : filterBytes(rows, bitsPerId) / 4;
+  const idWords = idWordsOf(rows);
   if (idWords >= file.words.length) return undefined;
   const states = new Uint8Array(file.sums.length);
   return {

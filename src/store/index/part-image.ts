@@ -221,6 +221,11 @@ function listsOf(key: number, run: Uint32Array, rows: number): PartList[] {
     const ordinals = Uint32Array.from({ length: run.length / 2 }, (_, at) => ordinalOfWord(run[at * 2] ?? 0));
     return [{ key, chunk: wholePart, count: ordinals.length, body: writeSteps(ordinals) }];
   }
+  return chunkLists(key, run, rows);
+}
+
+/** The list of a key in each chunk of its entries. @param run - Their words, sorted. @param rows - Of the part. */
+export function chunkLists(key: number, run: Uint32Array, rows: number): PartList[] {
   const lists: PartList[] = [];
   let start = 0;
   while (start < run.length) {

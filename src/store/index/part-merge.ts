@@ -3,8 +3,8 @@
  *
  * A merge reads its sources, which never change, and yields the bodies of the new part: first the places, then the
  * entries, one range of keys after another. The writer stores each step in a short transaction; readers do not see the
- * part before it is complete. Memory: four bytes for each row, the entries of one range or of one key (eight bytes
- * each), and the two filters; eight more for each row of a part of an earlier release, for its ids.
+ * part before it is complete. Memory: the entries of one range (eight bytes each), however many rows there are; four
+ * bytes for each row of sources that overlap, and eight for each row of a part of an earlier release, for its ids.
  * Source: docs/reference/index-layout.md#merges.
  * @module
  */
@@ -14,10 +14,12 @@ import { prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import {
   ordinalsOfList,
+  ordinalsPerChunk,
   type PartList,
   type PlaceList,
   placesPerBlock,
   readPlaces,
+  wholePart,
   writePlaces,
 } from "./part-codec.ts";
 import {
@@ -33,8 +35,8 @@ import {
   wordsOf,
   writeBucket,
 } from "./part-entries.ts";
-import { createFilter, createIdFilter, type NewFilter, type PartFilters } from "./part-filter.ts";
-import { type NumberedBody, splitEntries } from "./part-image.ts";
+import type { NewFilterFile } from "./part-filter.ts";
+import { chunkLists, type NumberedBody, splitEntries } from "./part-image.ts";
 import { compareHalves, type PlaceHalves } from "./place.ts";
 
 /** A part that is merged. */
@@ -69,7 +71,10 @@ export type MergedBodies = Readonly<{
   lists: readonly (PartList & Readonly<{ number: number }>)[];
 }>;
 
-/** The columns of the new part's row, and its filters. */
+/** What takes the keys of the new part, in order: first those of its ids. */
+export type NewPartFilters = Pick<NewFilterFile, "addId" | "addKey">;
+
+/** The columns of the new part's row. */
 export type MergedPart = Readonly<{
   count: number;
   entries: number;
@@ -78,17 +83,19 @@ export type MergedPart = Readonly<{
   last: PlaceHalves;
   /** As in `PartImage`. */
   starts: Uint8Array;
-  filters: PartFilters<NewFilter>;
 }>;
 
 /** Average number of entries of a range of keys, and the entries of a key that is a range of its own. */
 export const rangeEntriesDefault = 2 ** 18;
 const heavyEntries = 2 ** 16;
+/** Ordinals of a step of such a key. */
+const ordinalsPerSlice = 4 * ordinalsPerChunk;
 /** Blocks of places of one step. */
 const blocksPerStep = 256;
 
 /**
- * Returns a function that reads the sources of a merge and yields the new part.
+ * Returns a function that reads the sources of a merge and yields the new part. It opens the filters when it knows the
+ * number of the rows.
  *
  * @param keys - Of the index.
  * @param rangeEntries - Average number of entries of a step.
@@ -97,54 +104,89 @@ export function createMerges(
   db: Database,
   keys: Pick<FilterKeys, "id">,
   rangeEntries = rangeEntriesDefault,
-): (merge: PartMerge) => Generator<MergedBodies, MergedPart> {
+): (merge: PartMerge, openFilters: (rows: number) => NewPartFilters) => Generator<MergedBodies, MergedPart> {
   const reads = { ...createMergeReads(db, keys), rangeEntries };
-  return (merge) => mergeSteps(reads, merge);
+  return (merge, openFilters) => mergeSteps(reads, merge, openFilters);
 }
 
-function* mergeSteps(reads: MergeReads, merge: PartMerge): Generator<MergedBodies, MergedPart> {
+function* mergeSteps(
+  reads: MergeReads,
+  merge: PartMerge,
+  openFilters: (rows: number) => NewPartFilters,
+): Generator<MergedBodies, MergedPart> {
   const merged = yield* mergePlaces(reads, merge.sources);
-  const ids = yield* mergeIds(reads, merge, merged);
-  const readRange = createRangeReader(reads, merge, merged.ordinals);
-  const keys = createFilter(merge.keysMax);
+  const filters = openFilters(merged.count);
+  yield* mergeIds(reads, merge, { merged, addId: filters.addId });
+  const readRange = createRangeReader(reads, merge);
   const buckets = createBuckets(merge.buckets);
   const sums = { entries: 0, keys: 0, lists: 0 };
-  for (const range of keyRanges(reads, merge)) {
-    const entries = readRange(range);
-    const { rareEntries, lists, keys: found } = splitEntries(entries, merged.count, keys.add);
-    const numbered = lists.map((list, index) => ({ ...list, number: sums.lists + index }));
-    sums.entries += entries.length;
-    sums.keys += found;
+  const numbered = (lists: readonly PartList[]): MergedBodies["lists"] => {
+    const before = sums.lists;
     sums.lists += lists.length;
-    yield { ...noBodies, rare: buckets.add(rareEntries), lists: numbered };
+    return lists.map((list, index) => ({ ...list, number: before + index }));
+  };
+  for (const range of keyRanges(reads, merge)) {
+    const found = readRange(range);
+    if (range.isHeavy) {
+      filters.addKey(range.start);
+      sums.keys += 1;
+      for (const lists of heavyLists(range, found, { merged, rangeEntries: reads.rangeEntries })) {
+        sums.entries += lists.reduce((sum, { count }) => sum + count, 0);
+        yield { ...noBodies, lists: numbered(lists) };
+      }
+    } else {
+      const entries = entriesOf(range, { sources: found, numbers: merged.numbers, slice: allOrdinals });
+      const { rareEntries, lists, keys } = splitEntries(entries, merged.count, filters.addKey);
+      sums.entries += entries.length;
+      sums.keys += keys;
+      yield { ...noBodies, rare: buckets.add(rareEntries), lists: numbered(lists) };
+    }
   }
   yield { ...noBodies, rare: buckets.end() };
   const { count, first, last, starts } = merged;
-  return { count, entries: sums.entries, keys: sums.keys, first, last, starts, filters: { ids, keys } };
+  return { count, entries: sums.entries, keys: sums.keys, first, last, starts };
+}
+
+/** The lists of a key with very many entries, about `rangeEntries` of them at a time. */
+function* heavyLists(
+  range: KeyRange,
+  sources: readonly SourceEntries[],
+  { merged, rangeEntries }: Readonly<{ merged: MergedPlaces; rangeEntries: number }>,
+): Generator<PartList[]> {
+  let lists: PartList[] = [];
+  let entries = 0;
+  for (const slice of ordinalSlices(merged.count)) {
+    const words = wordsOf(entriesOf(range, { sources, numbers: merged.numbers, slice }));
+    lists.push(...chunkLists(range.start, words, merged.count));
+    entries += words.length / 2;
+    if (entries < rangeEntries) continue;
+    yield lists;
+    lists = [];
+    entries = 0;
+  }
+  yield lists;
 }
 
 const noBodies: MergedBodies = { places: [], ids: [], rare: [], lists: [] };
 
-/** Merges the ids of the sources, one range of keys after another. Returns their filter. */
+/** Merges the ids of the sources, one range of keys after another. @param addId - Takes the key of each id. */
 function* mergeIds(
   reads: MergeReads,
   { sources, idBuckets }: PartMerge,
-  { count, ordinals }: MergedPlaces,
-): Generator<MergedBodies, NewFilter> {
+  { merged, addId }: Readonly<{ merged: MergedPlaces; addId: (key: number) => void }>,
+): Generator<MergedBodies> {
   const idsIn = sources.map((source) => createIdReader(reads, source));
-  const filter = createIdFilter(count);
   const buckets = createBuckets(idBuckets);
   for (const range of equalRanges(
     reads,
     sources.reduce((sum, source) => sum + source.count, 0),
   )) {
     const found = idsIn.map((read) => ({ bodies: read(range), lists: [] }));
-    const words = wordsOf(entriesOf(range, found, ordinals));
-    for (let at = 0; at < words.length; at += 2) filter.add(keyOfWords(words[at] ?? 0, words[at + 1] ?? 0));
+    const words = wordsOf(entriesOf(range, { sources: found, numbers: merged.numbers, slice: allOrdinals }));
+    for (let at = 0; at < words.length; at += 2) addId(keyOfWords(words[at] ?? 0, words[at + 1] ?? 0));
     yield { ...noBodies, ids: buckets.add(words) };
   }
   yield { ...noBodies, ids: buckets.end() };
-  return filter;
 }
 
 type Body = Readonly<{ body: Uint8Array }>;
@@ -189,7 +231,7 @@ function createMergeReads(db: Database, keys: Pick<FilterKeys, "id">): Omit<Merg
 }
 
 /** The new ordinals of a source: in a table, or when they follow each other, all of them `base` more than before. */
-type NewOrdinals = Readonly<{ base: number; table: Uint32Array | undefined }>;
+type NewOrdinals = Readonly<{ count: number; base: number; table: Uint32Array | undefined }>;
 
 /** The places of the new part, and the new ordinals of the rows of each source. */
 type MergedPlaces = Readonly<{
@@ -197,17 +239,17 @@ type MergedPlaces = Readonly<{
   first: PlaceHalves;
   last: PlaceHalves;
   starts: Uint8Array;
-  ordinals: readonly NewOrdinals[];
+  numbers: readonly NewOrdinals[];
 }>;
 
 /** Merges the places of the sources; a place in several of them becomes one row. */
 function* mergePlaces(reads: MergeReads, sources: readonly MergeSource[]): Generator<MergedBodies, MergedPlaces> {
   const cursors = sources.map((source) => openPlaces(reads, source));
-  const ordinals = sources.map(({ count }) => createRenumbering(count));
+  const renumberings = sources.map(({ count }) => createRenumbering(count));
   const blocks = createPlaceBlocks();
   for (let next = lowest(cursors); next !== undefined; next = lowest(cursors)) {
     const { cursor, limit } = next;
-    const renumbering = ordinals[cursors.indexOf(cursor)];
+    const renumbering = renumberings[cursors.indexOf(cursor)];
     assert(renumbering !== undefined, "each source has a numbering");
     // The rows of one source up to the next row of another: all of them when parts do not overlap.
     for (let place = cursor.place; place !== undefined; place = cursor.place) {
@@ -225,7 +267,7 @@ function* mergePlaces(reads: MergeReads, sources: readonly MergeSource[]): Gener
     first,
     last: blocks.last(),
     starts: new Uint8Array(starts.buffer),
-    ordinals: ordinals.map(({ numbers }) => numbers()),
+    numbers: renumberings.map(({ numbers }) => numbers()),
   };
 }
 
@@ -241,7 +283,7 @@ function createRenumbering(count: number) {
         table = new Uint32Array(count).map((_, before) => base + before);
       if (table !== undefined) table[ordinal] = renumbered;
     },
-    numbers: (): NewOrdinals => ({ base, table }),
+    numbers: (): NewOrdinals => ({ count, base, table }),
   };
 }
 
@@ -340,6 +382,16 @@ function lowest(cursors: readonly PlaceCursor[]) {
 /** Keys of a part: `start` ≤ key < `end`. */
 type KeyRange = Readonly<{ start: number; end: number }>;
 
+/** Ordinals of the new part: `start` ≤ ordinal < `end`. */
+type OrdinalSlice = Readonly<{ start: number; end: number }>;
+
+const allOrdinals: OrdinalSlice = { start: 0, end: Number.POSITIVE_INFINITY };
+
+/** Slices of all ordinals, each of whole chunks. */
+function* ordinalSlices(rows: number): Generator<OrdinalSlice> {
+  for (let start = 0; start < rows; start += ordinalsPerSlice) yield { start, end: start + ordinalsPerSlice };
+}
+
 /** Ranges of all keys in order, each with about `rangeEntries` of the entries. */
 function* equalRanges({ rangeEntries }: MergeReads, entries: number): Generator<KeyRange> {
   const ranges = Math.max(1, Math.ceil(entries / rangeEntries));
@@ -350,8 +402,8 @@ function* equalRanges({ rangeEntries }: MergeReads, entries: number): Generator<
     };
 }
 
-/** Ranges of all keys in order. A key with very many entries is a range of its own, which bounds the others. */
-function* keyRanges(reads: MergeReads, { sources }: PartMerge): Generator<KeyRange> {
+/** Ranges of all keys in order. A key with very many entries is a range of its own: it is read in slices. */
+function* keyRanges(reads: MergeReads, { sources }: PartMerge): Generator<KeyRange & Readonly<{ isHeavy: boolean }>> {
   const heavy = reads.heavyKeys
     .all(JSON.stringify(sources.map(({ part }) => part)), heavyEntries)
     .map(({ key }) => key);
@@ -362,30 +414,24 @@ function* keyRanges(reads: MergeReads, { sources }: PartMerge): Generator<KeyRan
     let { start } = range;
     for (const key of heavy) {
       if (key < start || key >= range.end) continue;
-      if (key > start) yield { start, end: key };
-      yield { start: key, end: key + 1 };
+      if (key > start) yield { start, end: key, isHeavy: false };
+      yield { start: key, end: key + 1, isHeavy: true };
       start = key + 1;
     }
-    if (start < range.end) yield { start, end: range.end };
+    if (start < range.end) yield { start, end: range.end, isHeavy: false };
   }
 }
 
 /** Entries of a source, some of them outside of the range of keys that is read. */
 type SourceEntries = Readonly<{ bodies: readonly Uint32Array[]; lists: readonly StoredList[] }>;
 
-/** Returns a function that reads the entries of a range of all sources, but for ids: renumbered, sorted, each once. */
-function createRangeReader(
-  reads: MergeReads,
-  { sources }: PartMerge,
-  ordinals: readonly NewOrdinals[],
-): (range: KeyRange) => BigUint64Array {
-  return (range) => {
-    const found = sources.map((source) => ({
+/** Returns a function that reads what each source has of the keys of a range, ids not among them. */
+function createRangeReader(reads: MergeReads, { sources }: PartMerge): (range: KeyRange) => SourceEntries[] {
+  return (range) =>
+    sources.map((source) => ({
       bodies: bodiesIn(reads.rare, source.part, source.buckets, range).map(bucketReaderOf(source.idBuckets)),
       lists: reads.lists.all(source.part, range.start, range.end),
     }));
-    return entriesOf(range, found, ordinals);
-  };
 }
 
 /** Returns a function that reads the ids of a part whose keys are in a range. */
@@ -402,37 +448,54 @@ function bodiesIn(read: Query<Body>, part: number, buckets: number, { start, end
   return read.all(part, bucketOf(start, buckets), bucketOf(end - 1, buckets)).map(({ body }) => body);
 }
 
-/** The entries of all sources whose keys are in a range: renumbered, sorted, each once. */
-function entriesOf(
-  { start, end }: KeyRange,
-  sources: readonly SourceEntries[],
-  ordinals: readonly NewOrdinals[],
-): BigUint64Array {
+/** The sources of a merge as they were read, the new ordinals of each, and the ordinals that are wanted. */
+type EntriesRead = Readonly<{
+  sources: readonly SourceEntries[];
+  numbers: readonly NewOrdinals[];
+  slice: OrdinalSlice;
+}>;
+
+/** The entries of a slice whose keys are in a range: renumbered, sorted, each once. */
+function entriesOf({ start, end }: KeyRange, { sources, numbers, slice }: EntriesRead): BigUint64Array {
+  const inSlice = sources.map(({ bodies, lists }, index) => {
+    const own = numbers[index];
+    assert(own !== undefined, "each source has new ordinals");
+    return { own, bodies, lists: lists.filter((list) => meets(list, own, slice)) };
+  });
   let most = 0;
-  for (const { bodies, lists } of sources) {
+  for (const { bodies, lists } of inSlice) {
     for (const words of bodies) most += words.length / 2;
     for (const { count } of lists) most += count;
   }
   const entries = createEntryList(most);
+  const add = (key: number, ordinal: number): void => {
+    if (ordinal >= slice.start && ordinal < slice.end) entries.add(key, ordinal);
+  };
   /** Adds the entries of a bucket whose keys are in the range. */
-  const addWords = (words: Uint32Array, numbers: NewOrdinals): void => {
+  const addWords = (words: Uint32Array, own: NewOrdinals): void => {
     for (let word = 0; word < words.length; word += 2) {
       const low = words[word] ?? 0;
       const key = keyOfWords(low, words[word + 1] ?? 0);
-      if (key >= start && key < end) entries.add(key, newOrdinal(numbers, ordinalOfWord(low)));
+      if (key >= start && key < end) add(key, newOrdinal(own, ordinalOfWord(low)));
     }
   };
-  const addList = ({ key, ...list }: StoredList, numbers: NewOrdinals): void => {
+  const addList = ({ key, ...list }: StoredList, own: NewOrdinals): void => {
     const listed = ordinalsOfList(list);
-    for (let at = 0; at < listed.length; at += 1) entries.add(key, newOrdinal(numbers, listed[at] ?? 0));
+    for (let at = 0; at < listed.length; at += 1) add(key, newOrdinal(own, listed[at] ?? 0));
   };
-  sources.forEach(({ bodies, lists }, index) => {
-    const numbers = ordinals[index];
-    assert(numbers !== undefined, "each source has a numbering");
-    for (const words of bodies) addWords(words, numbers);
-    for (const list of lists) addList(list, numbers);
-  });
+  for (const { own, bodies, lists } of inSlice) {
+    for (const words of bodies) addWords(words, own);
+    for (const list of lists) addList(list, own);
+  }
   return entries.sorted();
+}
+
+/** Whether a list of a source may have ordinals of a slice: new ordinals are in the order of the old ones. */
+function meets({ chunk }: StoredList, own: NewOrdinals, slice: OrdinalSlice): boolean {
+  if (chunk === wholePart) return true;
+  const first = chunk * ordinalsPerChunk;
+  const last = Math.min(own.count, first + ordinalsPerChunk) - 1;
+  return newOrdinal(own, first) < slice.end && newOrdinal(own, last) >= slice.start;
 }
 
 /** The entries of the ids of a part's rows, sorted. A row that was removed has no id to find. */

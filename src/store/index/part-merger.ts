@@ -7,14 +7,19 @@
 import { closeDatabase, createCheckpoints, openForReading } from "../sqlite.ts";
 import { createFilterKeys, filterSecretOf } from "./filter-key.ts";
 import type { IndexWriter } from "./index-writer.ts";
-import { filterFolderOf, isFilterFileSound, writeFilterFile } from "./part-filter.ts";
-import { createMerges, type MergedBodies, type MergedPart, type PartMerge, rangeEntriesDefault } from "./part-merge.ts";
-import { createFilterBuilder, createPartReads, hasIdsApart } from "./part-reads.ts";
+import { createFilterFile, filterFolderOf, isFilterFileSound, type NewFilterFile } from "./part-filter.ts";
+import {
+  createMerges,
+  type MergedBodies,
+  type MergedPart,
+  type NewPartFilters,
+  type PartMerge,
+  rangeEntriesDefault,
+} from "./part-merge.ts";
+import { createPartKeyReads, createPartReads, hasIdsApart, type PartInfo, type PartKeyReads } from "./part-reads.ts";
 
 /** The next step of a merge: bodies to store, or the new part when all bodies are stored. */
-export type MergeStep =
-  | Readonly<{ bodies: MergedBodies }>
-  | Readonly<{ merged: Omit<MergedPart, "filters">; filter: string | null }>;
+export type MergeStep = Readonly<{ bodies: MergedBodies }> | Readonly<{ merged: MergedPart; filter: string | null }>;
 
 /** A filter that was made again. */
 export type RepairedFilter = Readonly<{ part: number; filter: string }>;
@@ -50,11 +55,14 @@ export function openPartMerger(path: string, sizes: Partial<PartMergerSizes> = {
   const db = openForReading(path, cacheBytes);
   const steps = createMerges(db, createFilterKeys(filterSecretOf(db, path)), rangeEntries);
   const parts = createPartReads(db);
-  const builder = createFilterBuilder(db);
+  const keyReads = createPartKeyReads(db);
   const folder = filterFolderOf(path);
   const checkpoint = createCheckpoints(db, checkpointPagesMin);
   /** Each one within the one before it. */
-  const underWay: { part: number; steps: ReturnType<typeof steps> }[] = [];
+  const underWay: { part: number; steps: ReturnType<typeof steps>; filters: NewFilterFile | undefined }[] = [];
+  const abandon = (from: number): void => {
+    for (const { filters } of underWay.splice(from)) filters?.close();
+  };
 
   const next = (): MergeStep => {
     checkpoint();
@@ -63,14 +71,22 @@ export function openPartMerger(path: string, sizes: Partial<PartMergerSizes> = {
     const { value, done } = last.steps.next();
     if (done !== true) return { bodies: value };
     underWay.pop();
-    const { filters, ...merged } = value;
-    const isFile = merged.count >= filterFileRowsMin;
-    return { merged, filter: isFile ? writeFilterFile(folder, last.part, filters) : null };
+    return { merged: value, filter: last.filters?.end() ?? null };
   };
   return {
     begin: (merge) => {
-      underWay.length = underWay.findIndex(({ part }) => part === merge.within) + 1;
-      underWay.push({ part: merge.part, steps: steps(merge) });
+      abandon(underWay.findIndex(({ part }) => part === merge.within) + 1);
+      const begun: (typeof underWay)[number] = {
+        part: merge.part,
+        steps: steps(merge, openFilters),
+        filters: undefined,
+      };
+      function openFilters(rows: number): NewPartFilters {
+        if (rows < filterFileRowsMin) return noFilters;
+        begun.filters = createFilterFile(folder, merge.part, { rows, keysMax: merge.keysMax });
+        return begun.filters;
+      }
+      underWay.push(begun);
       return next();
     },
     next,
@@ -79,14 +95,31 @@ export function openPartMerger(path: string, sizes: Partial<PartMergerSizes> = {
         const { part, filter } = info;
         if (info.keys === null || info.count < filterFileRowsMin) continue;
         if (filter !== null && isFilterFileSound(folder, filter)) continue;
-        const filters = { ids: hasIdsApart(info) ? builder.ids(info) : undefined, keys: builder.keys(info) };
-        return { part, filter: writeFilterFile(folder, part, filters) };
+        return { part, filter: writeFilters(info, keyReads, folder) };
       }
       return undefined;
     },
     checkpoint,
-    close: () => closeDatabase(db),
+    close: () => {
+      abandon(0);
+      closeDatabase(db);
+    },
   };
+}
+
+const noFilters: NewPartFilters = { addId: () => undefined, addKey: () => undefined };
+
+/** Writes the file of the filters of a part. @returns Its name. */
+function writeFilters(info: PartInfo, reads: PartKeyReads, folder: string): string {
+  const rows = hasIdsApart(info) ? info.count : undefined;
+  const file = createFilterFile(folder, info.part, { rows, keysMax: info.keys ?? 0 });
+  try {
+    if (hasIdsApart(info)) for (const key of reads.ids(info)) file.addId(key);
+    for (const key of reads.keys(info)) file.addKey(key);
+    return file.end();
+  } finally {
+    file.close();
+  }
 }
 
 /** Makes all due merges of a writer in this thread, for commands that write an index without a service. */

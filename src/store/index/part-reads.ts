@@ -210,48 +210,47 @@ const lookUpsPerRow = 1 / 512;
 /** Limit of parts whose filters are cached. */
 const filtersCachedMax = 512;
 
-/** Makes the filters of a part from its entries. */
-export type FilterBuilder = Readonly<{
-  ids: (part: PartInfo & Readonly<{ idBuckets: number }>) => NewFilter;
-  keys: (part: PartInfo) => NewFilter;
+/** Reads the keys of a part, for its filters. */
+export type PartKeyReads = Readonly<{
+  /** The keys of ids, in order. */
+  ids: (part: PartInfo & Readonly<{ idBuckets: number }>) => Generator<number>;
+  /** The other keys, in order; some of them several times. */
+  keys: (part: PartInfo) => Generator<number>;
 }>;
 
-export function createFilterBuilder(db: Database): FilterBuilder {
+export function createPartKeyReads(db: Database): PartKeyReads {
   const bodies = (table: string) =>
     prepareQuery<{ body: Uint8Array }>(
       db,
-      `SELECT body FROM ${table} WHERE n BETWEEN (?1 << 24) | ?2 AND (?1 << 24) | ?3`,
+      `SELECT body FROM ${table} WHERE n BETWEEN (?1 << 24) | ?2 AND (?1 << 24) | ?3 ORDER BY n`,
     );
   const rare = bodies("part_rare");
   const ids = bodies("part_ids");
-  const listed = prepareQuery<{ key: number }>(db, "SELECT DISTINCT key FROM part_keys WHERE part = ?");
-  /** Adds the keys of all buckets. */
-  const addBuckets = (
-    filter: NewFilter,
+  const listed = prepareQuery<{ key: number }>(db, "SELECT DISTINCT key FROM part_keys WHERE part = ? ORDER BY key");
+  /** The keys of all buckets. */
+  const keysIn = function* (
     readBodies: (first: number, last: number) => readonly Readonly<{ body: Uint8Array }>[],
     { buckets, read }: Readonly<{ buckets: number; read: (body: Uint8Array) => Uint32Array }>,
-  ): NewFilter => {
+  ): Generator<number> {
     for (let first = 0; first < buckets; first += bucketsPerRead) {
       for (const { body } of readBodies(first, first + bucketsPerRead - 1)) {
         const words = read(body);
-        for (let at = 0; at < words.length; at += 2) filter.add(keyOfWords(words[at] ?? 0, words[at + 1] ?? 0));
+        for (let at = 0; at < words.length; at += 2) yield keyOfWords(words[at] ?? 0, words[at + 1] ?? 0);
       }
     }
-    return filter;
   };
   return {
-    ids: ({ part, count, idBuckets }) =>
-      addBuckets(createIdFilter(count), (first, last) => ids.all(part, first, last), {
-        buckets: idBuckets,
-        read: readBucket,
-      }),
-    keys: (info) => {
-      const { part, keys, buckets } = info;
-      const read = bucketReaderOf(info.idBuckets);
-      const filter = createFilter(keys ?? 0);
-      addBuckets(filter, (first, last) => rare.all(part, first, last), { buckets, read });
-      for (const { key } of listed.all(part)) filter.add(key);
-      return filter;
+    ids: ({ part, idBuckets }) =>
+      keysIn((first, last) => ids.all(part, first, last), { buckets: idBuckets, read: readBucket }),
+    keys: function* ({ part, buckets, idBuckets }) {
+      const common = listed.all(part);
+      let next = 0;
+      const read = bucketReaderOf(idBuckets);
+      for (const key of keysIn((first, last) => rare.all(part, first, last), { buckets, read })) {
+        for (; (common[next]?.key ?? key) < key; next += 1) yield common[next]?.key ?? key;
+        yield key;
+      }
+      for (const { key } of common.slice(next)) yield key;
     },
   };
 }
@@ -267,10 +266,15 @@ type CachedFilters = {
   keyLookUps: number;
 };
 
+function filled(filter: NewFilter, keys: Iterable<number>): KeyFilter {
+  for (const key of keys) filter.add(key);
+  return filter;
+}
+
 /** Filters of parts. */
 function createFilterReads(db: Database) {
   const folder = filterFolderOf(db.filename);
-  const builder = createFilterBuilder(db);
+  const reads = createPartKeyReads(db);
   const cached = new Map<number, CachedFilters>();
   const known = (info: PartInfo): CachedFilters => {
     const { part, filter: name } = info;
@@ -288,7 +292,8 @@ function createFilterReads(db: Database) {
     const entry = known(info);
     if (entry.file !== undefined) return entry.file.keys;
     entry.keyLookUps += lookUps;
-    if (entry.keys === undefined && isWorthIt(info, entry.keyLookUps)) entry.keys = builder.keys(info);
+    if (entry.keys === undefined && isWorthIt(info, entry.keyLookUps))
+      entry.keys = filled(createFilter(info.keys ?? 0), reads.keys(info));
     return entry.keys;
   };
   const idFilterOf = (info: PartInfo, lookUps: number): KeyFilter | undefined => {
@@ -296,7 +301,8 @@ function createFilterReads(db: Database) {
     const entry = known(info);
     if (entry.file !== undefined) return entry.file.ids;
     entry.idLookUps += lookUps;
-    if (entry.ids === undefined && isWorthIt(info, entry.idLookUps)) entry.ids = builder.ids(info);
+    if (entry.ids === undefined && isWorthIt(info, entry.idLookUps))
+      entry.ids = filled(createIdFilter(info.count), reads.ids(info));
     return entry.ids;
   };
   return {

@@ -61,7 +61,7 @@ export type PartMerges = Readonly<{
   /** Stores one step of a merge. */
   addMerged: (part: number, bodies: MergedBodies) => void;
   /** Replaces the sources by the new part. @param filter - Name of its filter's file; null without one. */
-  endMerge: (merge: PartMerge, merged: Omit<MergedPart, "filters">, filter: string | null) => void;
+  endMerge: (merge: PartMerge, merged: MergedPart, filter: string | null) => void;
   /** Records a filter that was made again. */
   setFilter: (part: number, filter: string) => void;
   /** Removes some bodies of parts that were replaced. @returns Whether there were any. */

@@ -3,16 +3,16 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import {
   createFilter,
+  createFilterFile,
   createIdFilter,
   filterFolderOf,
   isFilterFileSound,
   openFilterFile,
   removeOtherFilters,
   soughtKeys,
-  writeFilterFile,
 } from "../../../src/store/index/part-filter.ts";
 import { createRandom } from "../../support/random.ts";
 import { seedOr } from "../../support/seed.ts";
@@ -20,6 +20,19 @@ import { temporaryFolder } from "../folder.ts";
 
 const keysOf = (count: number, random = createRandom(seedOr(7))): number[] =>
   Array.from({ length: count }, () => random.below(2 ** 20) * 2 ** 20 + random.below(2 ** 20));
+
+type Filters = Readonly<{ rows?: number; ids?: readonly number[]; keysMax: number; keys?: readonly number[] }>;
+
+/** Writes the filters of a part with these keys, in any order. @returns The file's name. */
+function writeFilters(folder: string, part: number, { rows, ids = [], keysMax, keys = [] }: Filters): string {
+  const file = createFilterFile(folder, part, { rows, keysMax });
+  for (const key of ids.toSorted((a, b) => a - b)) file.addId(key);
+  for (const key of keys.toSorted((a, b) => a - b)) file.addKey(key);
+  return file.end();
+}
+
+/** Bytes of a filter of so many keys. */
+const filterBytes = (keys: number, bits: number): number => Math.max(1, Math.ceil((keys * bits) / 256)) * 32;
 
 /** @param at - From the end when it is negative. */
 function changeByte(path: string, at: number): void {
@@ -35,7 +48,6 @@ describe("a filter of a part", () => {
     const filter = createFilter(count);
     for (const key of keys) filter.add(key);
     expect(keys.filter((key) => !filter.has(key))).toEqual([]);
-    expect(filter.bytes.length).toBe(Math.max(1, Math.ceil((count * 10) / 256)) * 32);
   });
 
   test("lets at most 2 % of other keys pass, for keys of all sizes", () => {
@@ -56,7 +68,6 @@ describe("a filter of a part", () => {
     const filter = createIdFilter(50_000);
     const keys = keysOf(50_000, random);
     for (const key of keys) filter.add(key);
-    expect(filter.bytes.length).toBe((50_000 * 16) / 8);
     expect(filter.passing(soughtKeys(keys)).length).toBe(keys.length);
     expect(filter.passing(soughtKeys(keysOf(100_000, random))).length / 100_000).toBeLessThan(0.003);
   });
@@ -78,8 +89,14 @@ describe("a filter of a part", () => {
     const ids = rows === undefined ? undefined : createIdFilter(rows);
     const idKeys = keysOf(700, createRandom(seedOr(11)));
     for (const key of idKeys) ids?.add(key);
-    const name = writeFilterFile(`${folder.path}/f`, 12, { ids, keys });
+    const name = writeFilters(`${folder.path}/f`, 12, {
+      ...(rows === undefined ? {} : { rows, ids: idKeys }),
+      keysMax: 1_000,
+      keys: keysOf(1_000),
+    });
     expect(name).toMatch(/^12-[0-9a-f]{16}$/);
+    const bytes = (rows === undefined ? 0 : filterBytes(rows, 16)) + filterBytes(1_000, 10);
+    expect(statSync(`${folder.path}/f/${name}`).size).toBe(bytes + Math.ceil(bytes / 4_096) * 4);
     const opened = openFilterFile(`${folder.path}/f`, name, rows);
     const tested = [...keysOf(1_000), ...idKeys, ...keysOf(1_000, createRandom(9))];
     expect(tested.map((key) => opened?.keys.has(key))).toEqual(tested.map(keys.has));
@@ -88,7 +105,7 @@ describe("a filter of a part", () => {
 
   test("is absent where its file is too short for the filter of ids", () => {
     using folder = temporaryFolder();
-    const name = writeFilterFile(folder.path, 1, { ids: undefined, keys: createFilter(100) });
+    const name = writeFilters(folder.path, 1, { keysMax: 100 });
     expect(openFilterFile(folder.path, name, 10 ** 4)).toBeUndefined();
   });
 
@@ -99,9 +116,7 @@ describe("a filter of a part", () => {
     ["a changed checksum", (path: string) => changeByte(path, -2)],
   ])("is absent after damage: %s", (_what, damage) => {
     using folder = temporaryFolder();
-    const filter = createFilter(100);
-    filter.add(5);
-    const name = writeFilterFile(folder.path, 1, { ids: undefined, keys: filter });
+    const name = writeFilters(folder.path, 1, { keysMax: 100, keys: [5] });
     expect(isFilterFileSound(folder.path, name)).toBe(true);
     damage(`${folder.path}/${name}`);
     expect(openFilterFile(folder.path, name, undefined)).toBeUndefined();
@@ -113,10 +128,11 @@ describe("a filter of a part", () => {
     const keys = keysOf(20_000);
     const filter = createFilter(keys.length);
     for (const key of keys) filter.add(key);
-    const name = writeFilterFile(folder.path, 1, { ids: undefined, keys: filter });
-    const pages = Math.ceil(filter.bytes.length / 4_096);
+    const name = writeFilters(folder.path, 1, { keysMax: keys.length, keys });
+    const bytes = filterBytes(keys.length, 10);
+    const pages = Math.ceil(bytes / 4_096);
     // The leading bits of a key choose its block: the second page has this share of all keys.
-    const isOfPage = (key: number) => Math.floor((key / 2 ** 40) * (filter.bytes.length / 32) * 32) >> 12 === 1;
+    const isOfPage = (key: number) => (Math.floor((key / 2 ** 40) * (bytes / 32)) * 32) >> 12 === 1;
     changeByte(`${folder.path}/${name}`, 4_096 + 9);
     const opened = openFilterFile(folder.path, name, undefined)?.keys;
     const others = keysOf(20_000, createRandom(seedOr(10)));
@@ -137,7 +153,7 @@ describe("a filter of a part", () => {
     const keys = createFilter(8_000);
     const ids = createIdFilter(7_000); // ends within a page
     for (const key of allKeys) for (const filter of [ids, keys]) filter.add(key);
-    const name = writeFilterFile(folder.path, 1, { ids, keys });
+    const name = writeFilters(folder.path, 1, { rows: 7_000, ids: allKeys, keysMax: 8_000, keys: allKeys });
     const path = `${folder.path}/${name}`;
     writeFileSync(path, readFileSync(path).fill(0, at, at + 4_096));
     const sought = soughtKeys(allKeys);
@@ -158,12 +174,36 @@ describe("a filter of a part", () => {
     expect(passing.length).toBeGreaterThan(passingSound + 1_000);
   });
 
+  test("is written in pieces, and is then as one that is in memory", () => {
+    using folder = temporaryFolder();
+    const random = createRandom(seedOr(12));
+    // 500 KB of ids, and 400 KB of keys that begin within a piece; some pieces have no key at all.
+    const ids = keysOf(20_000, random).filter((key) => key < 2 ** 38 || key > 2 ** 39);
+    const keys = keysOf(300_000, random);
+    const inMemory = { ids: createIdFilter(250_001), keys: createFilter(keys.length) };
+    for (const key of ids) inMemory.ids.add(key);
+    for (const key of keys) inMemory.keys.add(key);
+    const name = writeFilters(folder.path, 1, { rows: 250_001, ids, keysMax: keys.length, keys });
+    expect(isFilterFileSound(folder.path, name)).toBe(true);
+    const opened = openFilterFile(folder.path, name, 250_001);
+    const sought = [...ids, ...keys, ...keysOf(100_000, random)];
+    expect(opened?.ids?.passing(soughtKeys(sought))).toEqual(inMemory.ids.passing(soughtKeys(sought)));
+    expect(opened?.keys.passing(soughtKeys(sought))).toEqual(inMemory.keys.passing(soughtKeys(sought)));
+  });
+
+  test("leaves no file when it is closed before its end", () => {
+    using folder = temporaryFolder();
+    const file = createFilterFile(folder.path, 1, { rows: 10, keysMax: 10 });
+    file.addId(1);
+    file.close();
+    file.close();
+    expect(readdirSync(folder.path)).toEqual([]);
+  });
+
   test("is absent without its file, and files of other parts are removed", () => {
     using folder = temporaryFolder();
     expect(openFilterFile(folder.path, "1-0123456789abcdef", 1)).toBeUndefined();
-    const names = [1, 2, 3].map((part) =>
-      writeFilterFile(folder.path, part, { ids: undefined, keys: createFilter(part) }),
-    );
+    const names = [1, 2, 3].map((part) => writeFilters(folder.path, part, { keysMax: part }));
     removeOtherFilters(folder.path, new Set(names.slice(1, 2)));
     expect(readdirSync(folder.path)).toEqual(names.slice(1, 2));
     removeOtherFilters(`${folder.path}/none`, new Set());

@@ -71,10 +71,13 @@ describe("a merge", () => {
     for (const some of split) parts.add(columnsOf(some.toSorted(compareHalves)));
     const merge = parts.beginMerge();
     if (merge === undefined) throw new Error("two parts of a level are merged");
-    const steps = createMerges(db, noIds, 2 ** 15)(merge);
+    const ids: number[] = [];
+    const keys: number[] = [];
+    const filters = { addId: (key: number) => ids.push(key), addKey: (key: number) => keys.push(key) };
+    const steps = createMerges(db, noIds, 2 ** 15)(merge, () => filters);
     let step = steps.next();
     for (; step.done !== true; step = steps.next()) parts.addMerged(merge.part, step.value);
-    const { filters, ...merged } = step.value;
+    const merged = step.value;
     parts.endMerge(merge, merged, null);
     while (parts.dropReplaced());
 
@@ -82,12 +85,10 @@ describe("a merge", () => {
     const loaded = createPartLoader(db)(merge.part);
     expect(loaded.places).toEqual(gathered.places);
     expect([loaded.entries.sort(), loaded.ids]).toEqual([gathered.entries, gathered.ids]);
-    expect(
-      rows.every(
-        ({ keys: [id = 0, ...keys] }) =>
-          filters.ids?.has(partKeyOf(id)) && keys.every((key) => filters.keys.has(partKeyOf(key))),
-      ),
-    ).toBe(true);
+    // Of equal keys one is enough.
+    const inOrder = (all: readonly number[]): number[] => [...new Set(all)].sort((a, b) => a - b);
+    expect(ids).toEqual(inOrder(rows.map(({ keys: [id = 0] }) => partKeyOf(id))));
+    expect(keys).toEqual(inOrder(rows.flatMap((row) => row.keys.slice(1).map(partKeyOf))));
     expect(merged.keys).toBe(new Set(rows.flatMap(({ keys }) => keys.slice(1))).size);
     expect(db.query("SELECT part FROM parts").all()).toEqual([{ part: merge.part }]);
     closeDatabase(db);
