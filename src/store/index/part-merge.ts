@@ -479,9 +479,9 @@ function entriesOf({ start, end }: KeyRange, { sources, numbers, slice }: Entrie
       if (key >= start && key < end) add(key, newOrdinal(own, ordinalOfWord(low)));
     }
   };
-  const addList = ({ key, ...list }: StoredList, own: NewOrdinals): void => {
+  const addList = (list: StoredList, own: NewOrdinals): void => {
     const listed = ordinalsOfList(list);
-    for (let at = 0; at < listed.length; at += 1) add(key, newOrdinal(own, listed[at] ?? 0));
+    for (let at = 0; at < listed.length; at += 1) add(list.key, newOrdinal(own, listed[at] ?? 0));
   };
   for (const { own, bodies, lists } of inSlice) {
     for (const words of bodies) addWords(words, own);
