@@ -29,9 +29,15 @@ export type PartSizes = Readonly<{
   fanIn: number;
   /** Limit of the rows of a merge that the writer makes at once: 1 µs a row (measured). */
   inlineRowsMax: number;
-  /** Limit of the rows of one merge: bounds memory (part-merge.ts). */
+  /**
+   * Limits of the rows of one merge. It may have `mergedShare` of all rows, because the file has its sources and the
+   * new part for a while, and readers wait for processors meanwhile; but `mergedRowsMin` in any case.
+   */
+  mergedRowsMin: number;
   mergedRowsMax: number;
 }>;
+
+const mergedShare = 1 / 8;
 
 /** A hundred million rows make about 30 parts. */
 export const partSizesDefault: PartSizes = {
@@ -40,7 +46,8 @@ export const partSizesDefault: PartSizes = {
   levelRows: 512,
   fanIn: 8,
   inlineRowsMax: 2 ** 15,
-  mergedRowsMax: 2 ** 23,
+  mergedRowsMin: 2 ** 22,
+  mergedRowsMax: partRowsMax,
 };
 
 /** Levels of parts that readers do not see. Numbers are part of the format. */
@@ -147,7 +154,8 @@ function rowsOf({ sources }: PartMerge): number {
 }
 
 /** Returns the calls that choose the parts of the next merge. */
-function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: PartSizes) {
+function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMin, mergedRowsMax }: PartSizes) {
+  const all = prepareQuery<{ rows: number }>(db, "SELECT total(count) AS rows FROM parts WHERE level >= 0");
   const mergeable = prepareQuery<{ part: number; level: number; count: number }>(
     db,
     `SELECT part, level, count FROM parts WHERE level >= 0 AND id_buckets IS NOT NULL AND count < ?
@@ -166,24 +174,28 @@ function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: 
      FROM parts p WHERE part = ?`,
   );
   assert(mergedRowsMax <= partRowsMax, "a part is bounded");
-  // A part of half the limit is never merged.
-  const mergeableRows = mergedRowsMax / 2;
+  const rowsMax = (): number => {
+    const share = (all.get()?.rows ?? 0) * mergedShare;
+    return Math.min(mergedRowsMax, Math.max(mergedRowsMin, share));
+  };
   /** The sources of the merges under way. */
   const busy = new Set<number>();
   /** The parts to merge of each level that has enough of them, and the number of its parts. */
   const levels = () => {
+    const limit = rowsMax();
     const byLevel = new Map<number, { part: number; count: number }[]>();
-    for (const { level, ...part } of mergeable.all(mergeableRows))
+    // A part of half the limit is not merged.
+    for (const { level, ...part } of mergeable.all(limit / 2))
       if (!busy.has(part.part)) byLevel.set(level, [...(byLevel.get(level) ?? []), part]);
     const crowded = [...byLevel.values()].filter(({ length }) => length >= fanIn);
-    return crowded.map((all) => {
+    return crowded.map((parts) => {
       let rows = 0;
-      const chosen = all.slice(0, fanIn).filter(({ count }) => {
-        const fits = rows + count <= mergedRowsMax;
+      const chosen = parts.slice(0, fanIn).filter(({ count }) => {
+        const fits = rows + count <= limit;
         if (fits) rows += count;
         return fits;
       });
-      return { parts: chosen.map(({ part }) => part), rows, all: all.length };
+      return { parts: chosen.map(({ part }) => part), rows, all: parts.length };
     });
   };
   return {
@@ -199,9 +211,9 @@ function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: 
     /** Parts that are merged in another thread; the writer does not merge them meanwhile. */
     next: (within: PartMerge | undefined): readonly DueSource[] | undefined => {
       if (within === undefined) busy.clear();
-      const rewritten = within === undefined ? old.get(mergeableRows) : undefined;
-      const rowsMax = within === undefined ? mergedRowsMax : rowsOf(within) / fanIn;
-      const parts = rewritten === undefined ? levels().find(({ rows }) => rows <= rowsMax)?.parts : [rewritten.part];
+      const rewritten = within === undefined ? old.get(rowsMax() / 2) : undefined;
+      const limit = within === undefined ? mergedRowsMax : rowsOf(within) / fanIn;
+      const parts = rewritten === undefined ? levels().find(({ rows }) => rows <= limit)?.parts : [rewritten.part];
       for (const part of parts ?? []) busy.add(part);
       return parts?.map((part) => {
         const found = source.get(part);

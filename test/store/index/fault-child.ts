@@ -12,7 +12,15 @@ import { bundleOf, itemOf, ownerOf, tagOf } from "./rows-of.ts";
 const [path = "", seed = "0", blocks = "0"] = process.argv.slice(2);
 const random = createRandom(Number(seed));
 const owner = ownerOf(random);
-const partSizes = { rowsMin: 3, sealRows: 60, levelRows: 16, fanIn: 3, inlineRowsMax: 500, mergedRowsMax: 500 };
+const partSizes = {
+  rowsMin: 3,
+  sealRows: 60,
+  levelRows: 16,
+  fanIn: 3,
+  inlineRowsMax: 500,
+  mergedRowsMin: 500,
+  mergedRowsMax: 500,
+};
 const itemsOfBlock = 40;
 
 /** A file that cannot be opened is reported to every caller. */

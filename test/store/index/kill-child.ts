@@ -18,7 +18,15 @@ const [path = "", seed = "0"] = process.argv.slice(2);
 const random = createRandom(Number(seed));
 const owners = Array.from({ length: 3 }, () => ownerOf(random));
 // Small parts, so that many kills happen while rows are sealed or parts are merged.
-const partSizes = { rowsMin: 3, sealRows: 200, levelRows: 64, fanIn: 3, inlineRowsMax: 100, mergedRowsMax: 5_000 };
+const partSizes = {
+  rowsMin: 3,
+  sealRows: 200,
+  levelRows: 64,
+  fanIn: 3,
+  inlineRowsMax: 100,
+  mergedRowsMin: 1_000,
+  mergedRowsMax: 5_000,
+};
 // Without limits: while the test that kills it waits for a processor, it may add more than the journal would have.
 const journalSizes = { ...journalSizesDefault, changesMax: 10 ** 7, bytesMax: 10 ** 10, burst: 10 ** 7 };
 const writer = openIndexWriter(path, { clock: Date.now, partSizes, journalSizes });

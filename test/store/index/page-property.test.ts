@@ -21,7 +21,7 @@ const seedOfReplacedRow = 57;
 const seeds = seedsOr([...Array.from({ length: seedCount }, (_, index) => firstSeed + index), seedOfReplacedRow]);
 const stepsBefore = Number(process.env["PAGE_STEPS"] ?? 200);
 const walks = Number(process.env["PAGE_WALKS"] ?? 60);
-const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, mergedRowsMax: 1_000 };
+const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, mergedRowsMin: 200, mergedRowsMax: 1_000 };
 
 describe("pages", () => {
   test.each(seeds)("with seed %d every page equals a full scan at that moment, and no row repeats", async (seed) => {

@@ -26,7 +26,15 @@ import { temporaryFolder } from "../folder.ts";
 import { createMergeSteps } from "./merge-steps.ts";
 import { copyOldIndex } from "./old-index.ts";
 
-const sizes = { rowsMin: 1, sealRows: 1, levelRows: 2 ** 20, fanIn: 2, inlineRowsMax: 0, mergedRowsMax: 2 ** 22 };
+const sizes = {
+  rowsMin: 1,
+  sealRows: 1,
+  levelRows: 2 ** 20,
+  fanIn: 2,
+  inlineRowsMax: 0,
+  mergedRowsMin: 2 ** 22,
+  mergedRowsMax: 2 ** 22,
+};
 const noIds = { id: () => 0 };
 
 /** Spread over all 47 bits. */

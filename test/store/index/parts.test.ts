@@ -98,6 +98,7 @@ const sizes: PartSizes = {
   levelRows: 512,
   fanIn: 8,
   inlineRowsMax: 2 ** 19,
+  mergedRowsMin: 2 ** 19,
   mergedRowsMax: 2 ** 19,
 };
 
@@ -262,25 +263,20 @@ describe("parts", () => {
     expect([merged.ids, merged.entries]).toEqual([whole.ids, whole.entries]);
   });
 
-  test("many small ones become few, without losing rows", () => {
+  test("many small ones become few, without losing rows, and none has more than an eighth of all, or the minimum", () => {
     const random = createRandom(4);
     const rows = rowsOf(random, 6_000);
     using db = openTables();
-    const parts = createParts(db, {
-      rowsMin: 1,
-      sealRows: 1,
-      levelRows: 20,
-      fanIn: 4,
-      inlineRowsMax: 2_000,
-      mergedRowsMax: 2_000,
-    });
+    const sizes = { rowsMin: 1, sealRows: 1, levelRows: 20, fanIn: 4, inlineRowsMax: 2_000 };
+    const parts = createParts(db, { ...sizes, mergedRowsMin: 300, mergedRowsMax: 2_000 });
     // In random order, so that parts overlap.
     const batches = Array.from({ length: 300 }, (_, index) => rows.filter((_row, at) => at % 300 === index));
     for (const batch of batches.sort(() => (random.chance(0.5) ? 1 : -1))) parts.add(columnsOf(batch));
     const counts = db.query<{ count: number }, []>("SELECT count FROM parts").all();
     expect(counts.length).toBeLessThan(25);
     expect(counts.reduce((sum, { count }) => sum + count, 0)).toBe(rows.length);
-    expect(Math.max(...counts.map(({ count }) => count))).toBeLessThanOrEqual(2_000);
+    const largest = Math.max(...counts.map(({ count }) => count));
+    expect([largest > 300, largest <= rows.length / 8]).toEqual([true, true]);
     for (const key of [1, 2, 15, 60]) {
       const expected = rows.filter(({ keys }) => keys.includes(keyOf(key)));
       const query = { ...everywhere, groups: [[keyOf(key)]], checkpoint: () => undefined };
