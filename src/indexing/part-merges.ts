@@ -64,7 +64,7 @@ export function openPartMerges(options: PartMergeOptions): Loop {
       const [following] = await Promise.all([merges.run("next", { path }, { signal }), store(merge.part, step.bodies)]);
       step = following;
       // While many rows are merged, small parts become many, and each look-up of an id would test them all.
-      const small = await index.beginMerge(merge);
+      const small = "bodies" in step ? await index.beginMerge(merge) : undefined;
       if (small !== undefined) await perform(small, signal);
     }
     await index.endMerge(merge, step.merged, step.filter);

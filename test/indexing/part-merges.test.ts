@@ -7,7 +7,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { openPartMerges } from "../../src/indexing/part-merges.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { silentLog } from "../../src/lib/log.ts";
+import { createLog } from "../../src/lib/log.ts";
 import { type IndexWriter, openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { partSizesDefault } from "../../src/store/index/parts.ts";
 import { openPool } from "../../src/threads/pool.ts";
@@ -24,13 +24,26 @@ const partSizes = { ...partSizesDefault, rowsMin: 1_000, sealRows: 50, levelRows
 
 /** Starts the merges of a writer in this thread, as calls between its others. */
 function startMerges(path: string, writer: IndexWriter) {
+  const lines: string[] = [];
+  /** Merges within which another one was asked for since their last step was stored, and those that ended then. */
+  const asked = new Set<number>();
+  const ended: number[] = [];
   const pool = openPool({ entry: "index-merges", threads: 1, queueMax: 4, timeoutMs: 60_000, idleMs: 60_000 });
   const loop = openPartMerges({
     path,
     index: {
-      beginMerge: async (within) => writer.beginMerge(within),
-      addMerged: async (part, bodies) => writer.addMerged(part, bodies),
-      endMerge: async (...of) => writer.endMerge(...of),
+      beginMerge: async (within) => {
+        if (within !== undefined) asked.add(within.part);
+        return writer.beginMerge(within);
+      },
+      addMerged: async (part, bodies) => {
+        asked.delete(part);
+        writer.addMerged(part, bodies);
+      },
+      endMerge: async (merge, ...of) => {
+        if (asked.has(merge.part)) ended.push(merge.part);
+        writer.endMerge(merge, ...of);
+      },
       setFilter: async (...of) => writer.setFilter(...of),
       dropReplaced: async () => writer.dropReplaced(),
       sweepPostings: async () => writer.sweepPostings(),
@@ -39,9 +52,13 @@ function startMerges(path: string, writer: IndexWriter) {
     intervalMs: 1,
     clock: systemClock,
     random: () => 0.5,
-    log: silentLog,
+    log: createLog({ level: "warn", format: "json", clock: systemClock, write: (line) => lines.push(line) }),
   });
   return {
+    /** Lines of failures. */
+    lines,
+    /** Merges within which another one might have begun when they had no step left: it would abandon the outer ones. */
+    ended,
     threads: () => pool.load().threads,
     close: async () => {
       await loop.close();
@@ -101,6 +118,7 @@ test("merges follow the writer, and leave every row in one of few parts", async 
   expect(Math.max(...Object.keys(levels).map(Number))).toBeGreaterThan(3);
   await merges.close();
   writer.close();
+  expect([merges.lines, merges.ended]).toEqual([[], []]);
   expect(inspectIndex(path).faults).toEqual([]);
 }, 120_000);
 

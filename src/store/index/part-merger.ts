@@ -25,7 +25,11 @@ export type MergeStep = Readonly<{ bodies: MergedBodies }> | Readonly<{ merged: 
 export type RepairedFilter = Readonly<{ part: number; filter: string }>;
 
 export type PartMerger = Readonly<{
-  /** Begins a merge, and makes its first step; merges within which it is not are abandoned. */
+  /**
+   * Begins a merge, and makes its first step; merges within which it is not are abandoned.
+   *
+   * @throws Error when it is within a merge that is not under way.
+   */
   begin: (merge: PartMerge) => MergeStep;
   /** Makes the next step of the merge that was begun last, and before it what `checkpoint` does. */
   next: () => MergeStep;
@@ -75,7 +79,9 @@ export function openPartMerger(path: string, sizes: Partial<PartMergerSizes> = {
   };
   return {
     begin: (merge) => {
-      abandon(underWay.findIndex(({ part }) => part === merge.within) + 1);
+      const outer = underWay.findIndex(({ part }) => part === merge.within);
+      if (outer === -1 && merge.within !== undefined) throw new Error("the merge within which this one is has ended");
+      abandon(outer + 1);
       const begun: (typeof underWay)[number] = {
         part: merge.part,
         steps: steps(merge, openFilters),

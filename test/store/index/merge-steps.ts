@@ -27,7 +27,10 @@ export function createMergeSteps(writer: IndexWriter, path: string, random: Rand
     if (repaired !== undefined) writer.setFilter(repaired.part, repaired.filter);
     return repaired !== undefined;
   };
-  const beginWithin = (): boolean => begin(underWay.at(-1)?.merge);
+  const beginWithin = (): boolean => {
+    const last = underWay.at(-1);
+    return last === undefined || "bodies" in last.step ? begin(last?.merge) : false;
+  };
   const goOn = (): void => {
     const last = underWay.pop();
     if (last === undefined) return;

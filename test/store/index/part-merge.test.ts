@@ -135,7 +135,11 @@ describe("a merge within another one", () => {
     add([40, 40, 40], 4_500);
     const small = parts.beginMerge(large);
     expect(small).toMatchObject({ within: large.part, sources: [{ count: 40 }, { count: 40 }, { count: 40 }] });
-    if (small !== undefined) finish(parts, merger, small, merger.begin(small));
+    if (small !== undefined) {
+      finish(parts, merger, small, merger.begin(small));
+      // It has ended: another one within it would abandon the large one.
+      expect(() => merger.begin({ ...small, within: small.part })).toThrow("has ended");
+    }
     finish(parts, merger, large, step);
 
     while (parts.dropReplaced());
