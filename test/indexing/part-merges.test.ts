@@ -25,7 +25,7 @@ const partSizes = { ...partSizesDefault, rowsMin: 1_000, sealRows: 50, levelRows
 /** Starts the merges of a writer in this thread, as calls between its others. */
 function startMerges(path: string, writer: IndexWriter) {
   const lines: string[] = [];
-  /** Merges within which another one was asked for since their last step was stored, and those that ended then. */
+  /** Merges within which another one could begin since their last step was stored, and those that ended then. */
   const asked = new Set<number>();
   const ended: number[] = [];
   const pool = openPool({ entry: "index-merges", threads: 1, queueMax: 4, timeoutMs: 60_000, idleMs: 60_000 });
