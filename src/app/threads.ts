@@ -43,7 +43,7 @@ const idleMs = 60_000;
 
 /** Long enough for a rollback. A batch of items has its own deadline (indexing/unbundle.ts). */
 const writeTimeoutMs = 10 * 60_000;
-/** The last step of a merge writes a filter of some megabytes. */
+/** A step of a merge reads and sorts some megabytes; the last one waits until the filters are on the disk. */
 const mergeTimeoutMs = 5 * 60_000;
 const verifyTimeoutMs = 2 * 60_000;
 /** One works while the results of the other are on their way; each checks more than 1 GB/s. */
@@ -100,7 +100,14 @@ export function openThreads(config: Config, closers: Closers): Threads {
       timeoutMs: writeTimeoutMs,
       idleMs: Number.POSITIVE_INFINITY,
     }),
-    merges: openPool({ ...common, entry: "index-merges", threads: 1, timeoutMs: mergeTimeoutMs }),
+    // Between two steps of a merge, which end with the thread, it waits for the writer.
+    merges: openPool({
+      ...common,
+      entry: "index-merges",
+      threads: 1,
+      timeoutMs: mergeTimeoutMs,
+      idleMs: writeTimeoutMs + idleMs,
+    }),
     verify: openPool({ ...common, entry: "verify", threads: workers, timeoutMs: verifyTimeoutMs }),
     unbundle: openPool({ ...common, entry: "unbundle", threads: workers, timeoutMs: unbundleTimeoutMs }),
     query: openPool({

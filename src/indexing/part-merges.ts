@@ -37,8 +37,11 @@ const intervalMsDefault = 250;
  */
 const smallIndexBytes = 8 * 2 ** 20;
 
-/** A merge takes up to a minute; a much longer one is begun again. */
-const stepTimeoutMs = 30 * 60_000;
+/**
+ * A merge with all those within it takes minutes, on a slow disk much longer, and one that is ended begins anew. Each
+ * of its calls has a time-out of its own; this is for what they miss.
+ */
+const stepTimeoutMs = 12 * 60 * 60_000;
 
 /** Starts the merges. */
 export function openPartMerges(options: PartMergeOptions): Loop {

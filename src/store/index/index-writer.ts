@@ -268,9 +268,9 @@ function mergeSteps(
   fitCache: () => void,
 ): PartMerges & Pick<IndexWriter, "sweepPostings"> {
   return {
-    // Called regularly, and seldom enough.
     beginMerge: (within) => {
-      fitCache();
+      // Often, but not between all the steps of a merge.
+      if (within === undefined) fitCache();
       return step(() => merges.beginMerge(within));
     },
     addMerged: (part, bodies) => step(() => merges.addMerged(part, bodies)),

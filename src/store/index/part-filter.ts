@@ -58,8 +58,9 @@ export type SoughtKeys = Readonly<{
   /** Of each key its share of all keys, which chooses the block, and its trailing 32 bits. */
   shares: Float64Array;
   lows: Int32Array;
-  /** Of each key the number of its bit in the first word of its block. */
+  /** Of each key the numbers of its bits in the first two words of its block. */
   firstBits: Uint8Array;
+  secondBits: Uint8Array;
 }>;
 
 const bitsPerId = 16;
@@ -117,6 +118,7 @@ export function soughtKeys(keys: readonly number[]): SoughtKeys {
     shares: Float64Array.from(keys, shareOf),
     lows,
     firstBits: Uint8Array.from(lows, (low) => bitNumber(low, 0)),
+    secondBits: Uint8Array.from(lows, (low) => bitNumber(low, 1)),
   };
 }
 
@@ -135,7 +137,7 @@ function filterOf(words: Uint32Array, pages: FilterPages = soundPages(words.leng
     passing: (sought) => {
       const { shares, lows } = sought;
       if (lows.length === 1) return passes(shares[0] ?? 0, lows[0] ?? 0) ? [0] : [];
-      const mayPass = testFirstWords(words, pages, sought);
+      const mayPass = testTwoWords(words, pages, sought);
       const found: number[] = [];
       for (let index = 0; index < mayPass.length; index += 1)
         if (mayPass[index] === 1 && passes(shares[index] ?? 0, lows[index] ?? 0)) found.push(index);
@@ -145,22 +147,24 @@ function filterOf(words: Uint32Array, pages: FilterPages = soundPages(words.leng
 }
 
 /**
- * Tests the first word of the block of each key: 1 where it has the key's bit, or is not known to be sound.
+ * Tests the first two words of the block of each key: 1 where they have the key's bits, or are not known to be sound.
  *
  * Without a call, or a branch on what was read, the processor reads many blocks at once: few of them are in a cache.
  */
-function testFirstWords(
+function testTwoWords(
   words: Uint32Array,
   { states, firstWord }: FilterPages,
-  { shares, firstBits }: SoughtKeys,
+  { shares, firstBits, secondBits }: SoughtKeys,
 ): Uint8Array {
   const blocks = words.length / wordsPerBlock;
   const mayPass = new Uint8Array(shares.length);
   for (let index = 0; index < mayPass.length; index += 1) {
     // Integers: a filter has fewer than 2^31 words.
     const block = (((shares[index] ?? 0) * blocks) | 0) * wordsPerBlock;
-    const bit = ((words[block] ?? 0) >>> (firstBits[index] ?? 0)) & 1;
-    mayPass[index] = states[((firstWord + block) / wordsPerPage) | 0] === pageStates.sound ? bit : 1;
+    const first = (words[block] ?? 0) >>> (firstBits[index] ?? 0);
+    const second = (words[block + 1] ?? 0) >>> (secondBits[index] ?? 0);
+    const isSound = states[((firstWord + block) / wordsPerPage) | 0] === pageStates.sound;
+    mayPass[index] = isSound ? first & second & 1 : 1;
   }
   return mayPass;
 }
@@ -234,9 +238,9 @@ export function createFilterFile(
       const sumBytes = new Uint8Array(sums.buffer);
       writeFileSync(file, sumBytes);
       fsyncSync(file);
-      close();
       const name = `${part}-${checksumOf(sumBytes)}`;
       renameSync(temporary, join(folder, name));
+      close();
       return name;
     },
     close: () => {

@@ -256,6 +256,7 @@ function* mergePlaces(reads: MergeReads, sources: readonly MergeSource[]): Gener
       if (limit !== undefined && compareHalves(place, limit) > 0) break;
       renumbering.set(cursor.ordinal, blocks.add(place));
       cursor.advance();
+      if (blocks.count() >= blocksPerStep) break;
     }
     if (blocks.count() >= blocksPerStep) yield { ...noBodies, places: blocks.take() };
   }

@@ -75,7 +75,11 @@ export function openPartMerger(path: string, sizes: Partial<PartMergerSizes> = {
     const { value, done } = last.steps.next();
     if (done !== true) return { bodies: value };
     underWay.pop();
-    return { merged: value, filter: last.filters?.end() ?? null };
+    try {
+      return { merged: value, filter: last.filters?.end() ?? null };
+    } finally {
+      last.filters?.close();
+    }
   };
   return {
     begin: (merge) => {

@@ -200,6 +200,7 @@ function createPartList(db: Database): Readonly<{ list: () => readonly PartInfo[
 
 /** Buckets read at a time: a megabyte. */
 const bucketsPerRead = 1_024;
+const keysPerRead = 4_096;
 /** Limit of the rows of a part without a file whose filter is made by each thread that needs it: 5 ms for 2^15 rows. */
 const filterBuiltRowsMax = 2 ** 18;
 /**
@@ -226,7 +227,18 @@ export function createPartKeyReads(db: Database): PartKeyReads {
     );
   const rare = bodies("part_rare");
   const ids = bodies("part_ids");
-  const listed = prepareQuery<{ key: number }>(db, "SELECT DISTINCT key FROM part_keys WHERE part = ? ORDER BY key");
+  const listed = prepareQuery<{ key: number }>(
+    db,
+    "SELECT DISTINCT key FROM part_keys WHERE part = ? AND key > ? ORDER BY key LIMIT ?",
+  );
+  /** The keys that have lists. */
+  const listedKeys = function* (part: number): Generator<number> {
+    let last = -1;
+    for (let keys = listed.all(part, last, keysPerRead); keys.length > 0; keys = listed.all(part, last, keysPerRead)) {
+      for (const { key } of keys) yield key;
+      last = keys.at(-1)?.key ?? last;
+    }
+  };
   /** The keys of all buckets. */
   const keysIn = function* (
     readBodies: (first: number, last: number) => readonly Readonly<{ body: Uint8Array }>[],
@@ -243,14 +255,14 @@ export function createPartKeyReads(db: Database): PartKeyReads {
     ids: ({ part, idBuckets }) =>
       keysIn((first, last) => ids.all(part, first, last), { buckets: idBuckets, read: readBucket }),
     keys: function* ({ part, buckets, idBuckets }) {
-      const common = listed.all(part);
-      let next = 0;
+      const common = listedKeys(part);
+      let next = common.next();
       const read = bucketReaderOf(idBuckets);
       for (const key of keysIn((first, last) => rare.all(part, first, last), { buckets, read })) {
-        for (; (common[next]?.key ?? key) < key; next += 1) yield common[next]?.key ?? key;
+        for (; next.done !== true && next.value < key; next = common.next()) yield next.value;
         yield key;
       }
-      for (const { key } of common.slice(next)) yield key;
+      for (; next.done !== true; next = common.next()) yield next.value;
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
  * Stores the parts of the posting index (part-image.ts) and merges them.
  *
- * Eight parts of a level become one of the next, so a row is written again at most five times. Small merges are made
+ * Eight parts of a level become one of the next, so a row is written again at most six times. Small merges are made
  * at once, in the transaction that adds rows. Larger ones are made in a thread of their own (part-merge.ts): the writer
  * stores their steps under a level that readers do not see, then replaces the sources in one short transaction, and
  * removes their bodies in steps. A merge that a crash interrupted is removed in the same way.
@@ -39,6 +39,9 @@ export type PartSizes = Readonly<{
 
 const mergedShare = 1 / 8;
 
+/** A list has at least 17 entries, and its number within its part 24 bits. */
+const mergedEntriesMax = 2 ** 28;
+
 /** A hundred million rows make about 30 parts. */
 export const partSizesDefault: PartSizes = {
   rowsMin: 32,
@@ -65,9 +68,14 @@ export type PartMerges = Readonly<{
    *   it, merges that are under way are abandoned.
    */
   beginMerge: (within?: PartMerge) => PartMerge | undefined;
-  /** Stores one step of a merge. */
+  /** Stores one step of a merge. @throws Error when it was abandoned, as those of an earlier writer are. */
   addMerged: (part: number, bodies: MergedBodies) => void;
-  /** Replaces the sources by the new part. @param filter - Name of its filter's file; null without one. */
+  /**
+   * Replaces the sources by the new part.
+   *
+   * @param filter - Name of its filter's file; null without one.
+   * @throws Error as `addMerged` does.
+   */
   endMerge: (merge: PartMerge, merged: MergedPart, filter: string | null) => void;
   /** Records a filter that was made again. */
   setFilter: (part: number, filter: string) => void;
@@ -93,11 +101,20 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
     `UPDATE parts SET level = ?, count = ?, entries = ?, first = (? << 31) | ?, last = (? << 31) | ?, starts = ?,
        keys = ?, filter = ? WHERE part = ?`,
   );
+  const unfinished = prepareQuery<{ part: number }>(
+    db,
+    `SELECT part FROM parts WHERE part = ? AND level = ${hiddenLevels.unfinished}`,
+  );
   const abandon = prepare(
     db,
     `UPDATE parts SET level = ${hiddenLevels.replaced} WHERE level = ${hiddenLevels.unfinished}`,
   );
   const remove = createPartRemoval(db);
+  // The thread of the merges may outlive the writer, and its sources are not known here.
+  abandon.run();
+  const expectUnderWay = (part: number): void => {
+    if (unfinished.get(part) === undefined) throw new Error("the merge was abandoned");
+  };
 
   return {
     add: (rows) => {
@@ -125,8 +142,12 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
         keysMax: sum(({ keys, entries }) => keys ?? entries),
       };
     },
-    addMerged: store.bodies,
+    addMerged: (part, bodies) => {
+      expectUnderWay(part);
+      store.bodies(part, bodies);
+    },
     endMerge: ({ part, sources }, { count: rows, entries, keys, first, last, starts }, filter) => {
+      expectUnderWay(part);
       const bounds = [first.high, first.low, last.high, last.low];
       end.run(levelOf(rows, sizes), rows, entries, ...bounds, starts, keys, filter, part);
       for (const source of sources) replace.run(source.part);
@@ -156,9 +177,10 @@ function rowsOf({ sources }: PartMerge): number {
 /** Returns the calls that choose the parts of the next merge. */
 function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMin, mergedRowsMax }: PartSizes) {
   const all = prepareQuery<{ rows: number }>(db, "SELECT total(count) AS rows FROM parts WHERE level >= 0");
-  const mergeable = prepareQuery<{ part: number; level: number; count: number }>(
+  const mergeable = prepareQuery<{ part: number; level: number; count: number; entries: number }>(
     db,
-    `SELECT part, level, count FROM parts WHERE level >= 0 AND id_buckets IS NOT NULL AND count < ?
+    `SELECT part, level, count, entries FROM parts
+     WHERE level >= 0 AND id_buckets IS NOT NULL AND count < ? AND entries < ?
      ORDER BY level, first`,
   );
   // A part whose ids are in `postings`, or one that is to be merged and has its ids among its keys.
@@ -183,16 +205,20 @@ function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMin, me
   /** The parts to merge of each level that has enough of them, and the number of its parts. */
   const levels = () => {
     const limit = rowsMax();
-    const byLevel = new Map<number, { part: number; count: number }[]>();
-    // A part of half the limit is not merged.
-    for (const { level, ...part } of mergeable.all(limit / 2))
+    const byLevel = new Map<number, { part: number; count: number; entries: number }[]>();
+    // A part of half a limit is not merged.
+    for (const { level, ...part } of mergeable.all(limit / 2, mergedEntriesMax / 2))
       if (!busy.has(part.part)) byLevel.set(level, [...(byLevel.get(level) ?? []), part]);
     const crowded = [...byLevel.values()].filter(({ length }) => length >= fanIn);
     return crowded.map((parts) => {
       let rows = 0;
-      const chosen = parts.slice(0, fanIn).filter(({ count }) => {
-        const fits = rows + count <= limit;
-        if (fits) rows += count;
+      let sum = 0;
+      const chosen = parts.slice(0, fanIn).filter(({ count, entries }) => {
+        const fits = rows + count <= limit && sum + entries <= mergedEntriesMax;
+        if (fits) {
+          rows += count;
+          sum += entries;
+        }
         return fits;
       });
       return { parts: chosen.map(({ part }) => part), rows, all: parts.length };
@@ -212,6 +238,7 @@ function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMin, me
     next: (within: PartMerge | undefined): readonly DueSource[] | undefined => {
       if (within === undefined) busy.clear();
       const rewritten = within === undefined ? old.get(rowsMax() / 2) : undefined;
+      // Within another merge, one of a lower level.
       const limit = within === undefined ? mergedRowsMax : rowsOf(within) / fanIn;
       const parts = rewritten === undefined ? levels().find(({ rows }) => rows <= limit)?.parts : [rewritten.part];
       for (const part of parts ?? []) busy.add(part);

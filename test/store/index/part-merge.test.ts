@@ -5,7 +5,7 @@
  */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { idFromBytes } from "../../../src/arweave/id.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { indexMigrations } from "../../../src/store/index/index-schema.ts";
@@ -14,9 +14,15 @@ import { type IndexWriter, openIndexWriter } from "../../../src/store/index/inde
 import { partKeyOf } from "../../../src/store/index/part-entries.ts";
 import { filterFolderOf } from "../../../src/store/index/part-filter.ts";
 import { columnsOf, gatherPart, type NewPartRow } from "../../../src/store/index/part-image.ts";
-import { createMerges, type PartMerge } from "../../../src/store/index/part-merge.ts";
+import { createMerges, type MergedBodies, type PartMerge } from "../../../src/store/index/part-merge.ts";
 import { type MergeStep, openPartMerger } from "../../../src/store/index/part-merger.ts";
-import { createPartLoader, createParts, type Parts, partSizesDefault } from "../../../src/store/index/parts.ts";
+import {
+  createPartLoader,
+  createParts,
+  type PartSizes,
+  type Parts,
+  partSizesDefault,
+} from "../../../src/store/index/parts.ts";
 import { compareHalves } from "../../../src/store/index/place.ts";
 import { closeDatabase, openForWriting } from "../../../src/store/sqlite.ts";
 import { inspectIndex } from "../../support/inspect-index.ts";
@@ -52,6 +58,24 @@ function rowsOf(random: Random, count: number): NewPartRow[] {
   });
 }
 
+/** Parts in a new index file. */
+function openParts(partSizes: PartSizes): Readonly<{ db: Database; parts: Parts }> & Disposable {
+  const folder = temporaryFolder();
+  const db = openForWriting(`${folder.path}/index.sqlite`, {
+    migrations: indexMigrations,
+    synchronous: "NORMAL",
+    cacheBytes: 2 ** 24,
+  });
+  return {
+    db,
+    parts: createParts(db, partSizes),
+    [Symbol.dispose]: () => {
+      closeDatabase(db);
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
 /** How rows are shared between two parts. */
 const shares: readonly (readonly [string, (row: number, count: number, random: Random) => readonly number[]])[] = [
   ["one after the other", (row, count) => [row < count / 3 ? 0 : 1]],
@@ -64,14 +88,9 @@ const shares: readonly (readonly [string, (row: number, count: number, random: R
 describe("a merge", () => {
   test.each(shares)("of two parts, %s, equals one part of all rows", (_how, share) => {
     const random = createRandom(seedOr(31));
-    using folder = temporaryFolder();
-    const db = openForWriting(`${folder.path}/index.sqlite`, {
-      migrations: indexMigrations,
-      synchronous: "NORMAL",
-      cacheBytes: 2 ** 24,
-    });
+    using opened = openParts(sizes);
+    const { db, parts } = opened;
     const rows = rowsOf(random, 150_000);
-    const parts = createParts(db, sizes);
     const split: NewPartRow[][] = [[], []];
     rows.forEach((row, index) => {
       for (const part of share(index, rows.length, random)) split[part]?.push(row);
@@ -99,9 +118,95 @@ describe("a merge", () => {
     expect(keys).toEqual(inOrder(rows.flatMap((row) => row.keys.slice(1).map(partKeyOf))));
     expect(merged.keys).toBe(new Set(rows.flatMap(({ keys }) => keys.slice(1))).size);
     expect(db.query("SELECT part FROM parts").all()).toEqual([{ part: merge.part }]);
-    closeDatabase(db);
+  });
+
+  test("has at most 256 blocks of places in a step, also where one source follows another", () => {
+    using opened = openParts(sizes);
+    const { db, parts } = opened;
+    const count = 300_000;
+    const rows = Array.from({ length: 2 * count }, (_, index) => ({ high: 7, low: index, keys: [keyOf(index)] }));
+    for (const some of [rows.slice(0, count), rows.slice(count)]) parts.add(columnsOf(some));
+    const merge = parts.beginMerge();
+    if (merge === undefined) throw new Error("two parts of a level are merged");
+    const steps = [...createMerges(db, noIds)(merge, () => ({ addId: () => undefined, addKey: () => undefined }))];
+    const blocks = steps.flatMap(({ places }) => (places.length > 0 ? [places.length] : []));
+    expect(blocks).toEqual([256, 256, 74]);
+  });
+
+  test("has at most 2^28 entries, so that the numbers of its lists have 24 bits", () => {
+    using opened = openParts({ ...sizes, fanIn: 3 });
+    const { db, parts } = opened;
+    const rows = rowsOf(createRandom(seedOr(34)), 40);
+    const setEntries = (entries: readonly number[]): void => {
+      for (const [index, each] of entries.entries())
+        db.run("UPDATE parts SET entries = ? WHERE part = ?", [each, index + 1]);
+    };
+    for (let at = 0; at < 40; at += 10) parts.add(columnsOf(rows.slice(at, at + 10)));
+    const sourcesOf = () => parts.beginMerge()?.sources.map(({ part }) => part);
+    setEntries([2 ** 27 - 1, 2 ** 27 - 1, 2, 2]);
+    expect(sourcesOf()).toEqual([1, 2, 3]);
+    setEntries([2 ** 27 - 1, 2 ** 27 - 1, 3, 2]);
+    expect(sourcesOf()).toEqual([1, 2]);
+    // A part of half the limit might have no other one that fits.
+    setEntries([2 ** 27, 2, 2, 2]);
+    expect(sourcesOf()).toEqual([2, 3, 4]);
+  });
+
+  test("that a writer has begun is abandoned when another one is opened: none of its steps is stored", () => {
+    using opened = openParts(sizes);
+    const { db, parts } = opened;
+    const rows = rowsOf(createRandom(seedOr(35)), 40);
+    for (const some of [rows.slice(0, 20), rows.slice(20)]) parts.add(columnsOf(some));
+    const merge = parts.beginMerge();
+    if (merge === undefined) throw new Error("two parts of a level are merged");
+    const steps = createMerges(db, noIds)(merge, () => ({ addId: () => undefined, addKey: () => undefined }));
+    const bodies: MergedBodies[] = [];
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) bodies.push(step.value);
+    const merged = step.value;
+
+    const other = createParts(db, sizes);
+    for (const each of bodies) expect(() => other.addMerged(merge.part, each)).toThrow("the merge was abandoned");
+    expect(() => other.endMerge(merge, merged, null)).toThrow("the merge was abandoned");
+    while (other.dropReplaced());
+    expect(db.query("SELECT part FROM parts").all()).toEqual(merge.sources.map(({ part }) => ({ part })));
+  });
+
+  test("whose filters cannot be completed leaves neither their file nor its descriptor open", () => {
+    using folder = temporaryFolder();
+    const path = copyOldIndex(folder.path);
+    const partSizes = { ...partSizesDefault, fanIn: 4, inlineRowsMax: 0 };
+    const writer = openIndexWriter(path, { clock: () => 0, partSizes });
+    const merger = openPartMerger(path, { filterFileRowsMin: 40 });
+    const filters = filterFolderOf(path);
+    const isOpen = (): boolean => openFiles().some((file) => file.startsWith(filters));
+    const merge = writer.beginMerge();
+    if (merge === undefined) throw new Error("parts of a level are merged");
+    let step = merger.begin(merge);
+    while ("bodies" in step && !isOpen()) step = merger.next();
+    expect(isOpen()).toBe(true);
+    // The file cannot be renamed.
+    rmSync(filters, { recursive: true });
+    const completeAll = (): void => {
+      while ("bodies" in merger.next());
+    };
+    expect(completeAll).toThrow("ENOENT");
+    expect(isOpen()).toBe(false);
+    merger.close();
+    writer.close();
   });
 });
+
+/** The files that this process has open, with those that were removed. */
+function openFiles(): string[] {
+  return readdirSync("/proc/self/fd").flatMap((descriptor) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${descriptor}`)];
+    } catch {
+      return []; // the one of the folder that is read
+    }
+  });
+}
 
 /** Makes all steps of a merge but the first, which is given, and ends it. */
 function finish(parts: Parts, merger: ReturnType<typeof openPartMerger>, merge: PartMerge, first: MergeStep): void {
@@ -159,14 +264,9 @@ describe("a merge within another one", () => {
 
 describe("the writer", () => {
   test("does not merge the sources of a merge under way, however many parts are added meanwhile", () => {
-    using folder = temporaryFolder();
-    const db = openForWriting(`${folder.path}/index.sqlite`, {
-      migrations: indexMigrations,
-      synchronous: "NORMAL",
-      cacheBytes: 2 ** 20,
-    });
+    using opened = openParts({ ...sizes, levelRows: 30, inlineRowsMax: 30, fanIn: 3 });
+    const { db, parts } = opened;
     const rows = rowsOf(createRandom(seedOr(32)), 4_000);
-    const parts = createParts(db, { ...sizes, levelRows: 30, inlineRowsMax: 30, fanIn: 3 });
     const add = (from: number, to: number): void => {
       for (let at = from; at < to; at += 20) parts.add(columnsOf(rows.slice(at, at + 20)));
     };
@@ -179,7 +279,6 @@ describe("the writer", () => {
     const present = db.query<{ part: number }, []>("SELECT part FROM parts WHERE level >= 0").all();
     expect(present.length).toBeLessThan(100);
     expect(present.map(({ part }) => part)).toEqual(expect.arrayContaining(sources));
-    closeDatabase(db);
   });
 });
 

@@ -17,8 +17,9 @@ import {
   writeOrdinals,
   writePlaces,
 } from "../../../src/store/index/part-codec.ts";
+import { partKeyOf } from "../../../src/store/index/part-entries.ts";
 import { columnsOf, gatherPart, mergeParts, type NewPartRow } from "../../../src/store/index/part-image.ts";
-import { createPartReads, type PartQuery } from "../../../src/store/index/part-reads.ts";
+import { createPartKeyReads, createPartReads, type PartQuery } from "../../../src/store/index/part-reads.ts";
 import { createPartLoader, createParts, type PartSizes } from "../../../src/store/index/parts.ts";
 import { compareHalves, type PlaceHalves } from "../../../src/store/index/place.ts";
 import { mergeStreams } from "../../../src/store/index/row-pages.ts";
@@ -246,6 +247,23 @@ describe("parts", () => {
     };
     expect(listsOf(63)).toEqual([{ chunk: -1, count: 4 * 63 }]);
     expect(listsOf(64)).toEqual([0, 1, 2, 3].map((chunk) => ({ chunk, count: 64 })));
+  });
+
+  test("the keys of a part are read in order, however many of them have lists", () => {
+    using db = openTables();
+    const rows = Array.from({ length: 100_000 }, (_, low) => ({
+      high: 7,
+      low,
+      // 5,000 keys of 20 rows, and one of each row.
+      keys: [low, (low % 5_000) * 2 ** 20, 2 ** 46 + low * 2 ** 10].map((key) => key + 2 ** 9),
+    }));
+    createParts(db, sizes).add(columnsOf(rows));
+    const [part] = createPartReads(db).list();
+    if (part === undefined) throw new Error("there is a part");
+    const keys = [...createPartKeyReads(db).keys(part)];
+    const wanted = new Set(rows.flatMap((row) => row.keys.slice(1).map(partKeyOf)));
+    expect(db.query("SELECT count(DISTINCT key) AS count FROM part_keys").get()).toEqual({ count: 5_000 });
+    expect([...new Set(keys)]).toEqual([...wanted].sort((a, b) => a - b));
   });
 
   test("merged parts, disjoint or overlapping, equal one part made of all rows", () => {
