@@ -2,8 +2,8 @@
  * Filters of parts: whether a part may have a key. A look-up touches only the parts whose filter has its key.
  *
  * A filter is a split-block Bloom filter: a key sets one bit in each of the eight words of one block of 32 bytes, so a
- * test reads one cache line. A part has two of them. That of its ids has 16 bits a key, because each row that is added
- * is looked for in all parts: 0.15 % of absent ids pass. That of all other keys has ten bits a key, and 1.2 % of absent
+ * test reads one cache line. A part has two of them. That of its ids has 20 bits a key, because each row that is added
+ * is looked for in all parts: 0.04 % of absent ids pass. That of all other keys has ten bits a key, and 1.2 % of absent
  * keys pass (both measured, part-filter.test.ts). Filters of large parts are files that all threads map into memory. A
  * filter only saves work: without one, or where it is damaged, the part is searched.
  *
@@ -47,7 +47,7 @@ export type NewFilter = KeyFilter & Readonly<{ add: (partKey: number) => void }>
 export type NewFilterFile = Readonly<{
   addId: (partKey: number) => void;
   addKey: (partKey: number) => void;
-  /** @returns The file's name: the part's number, and a checksum of the checksums. It is on disk then. */
+  /** @returns The file's name: the part's number, bits of an id, and a checksum of the checksums. It is on disk then. */
   end: () => string;
   /** Removes the file unless it has ended. Idempotent. */
   close: () => void;
@@ -63,7 +63,9 @@ export type SoughtKeys = Readonly<{
   secondBits: Uint8Array;
 }>;
 
-const bitsPerId = 16;
+const bitsPerId = 20;
+/** Of files of earlier releases, whose names do not tell it. */
+const oldBitsPerId = 16;
 const bitsPerKey = 10;
 const wordsPerBlock = 8;
 const blockBytes = wordsPerBlock * 4;
@@ -203,7 +205,7 @@ export function createFilterFile(
   part: number,
   sizes: Readonly<{ rows: number | undefined; keysMax: number }>,
 ): NewFilterFile {
-  const idWords = idWordsOf(sizes.rows);
+  const idWords = idWordsOf(sizes.rows, bitsPerId);
   const keyWords = filterBytes(sizes.keysMax, bitsPerKey) / 4;
   const sums = new Uint32Array(sumsOf((idWords + keyWords) * 4));
   mkdirSync(folder, { recursive: true });
@@ -238,7 +240,7 @@ export function createFilterFile(
       const sumBytes = new Uint8Array(sums.buffer);
       writeFileSync(file, sumBytes);
       fsyncSync(file);
-      const name = `${part}-${checksumOf(sumBytes)}`;
+      const name = `${part}-${bitsPerId}-${checksumOf(sumBytes)}`;
       renameSync(temporary, join(folder, name));
       close();
       return name;
@@ -251,8 +253,13 @@ export function createFilterFile(
 }
 
 /** Words of the filter of ids. @param rows - Undefined: it is absent. */
-function idWordsOf(rows: number | undefined): number {
-  return rows === undefined ? 0 : filterBytes(rows, bitsPerId) / 4;
+function idWordsOf(rows: number | undefined, bits: number): number {
+  return rows === undefined ? 0 : filterBytes(rows, bits) / 4;
+}
+
+/** The bits of an id in the filters of a file. */
+function bitsOfName(name: string): number {
+  return Number(/^\d+-(\d{2})-/.exec(name)?.[1] ?? oldBitsPerId);
 }
 
 /**
@@ -263,7 +270,7 @@ function idWordsOf(rows: number | undefined): number {
 export function openFilterFile(folder: string, name: string, rows: number | undefined): PartFilters | undefined {
   const file = openFile(folder, name);
   if (file === undefined) return undefined;
-  const idWords = idWordsOf(rows);
+  const idWords = idWordsOf(rows, bitsOfName(name));
   if (idWords >= file.words.length) return undefined;
   const states = new Uint8Array(file.sums.length);
   return {

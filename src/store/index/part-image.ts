@@ -60,8 +60,11 @@ export type PartImage = Readonly<{
 /** Maximum number of rows of a part. */
 export const partRowsMax = 2 ** (64 - partKeyBits);
 
-/** A key with at most this many rows in a part has no separate list. */
-const rareRowsMax = 16;
+/**
+ * A key with at most this many rows in a part has no separate list: an entry of a bucket takes five bytes, and of a list
+ * of 20 rows six, with its row in two tables.
+ */
+const rareRowsMax = 64;
 
 /** A key with fewer rows for each chunk has one list in the part: lists of chunks would be longer, and read singly. */
 const wholeRowsPerChunk = 64;

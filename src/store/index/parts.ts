@@ -39,8 +39,8 @@ export type PartSizes = Readonly<{
 
 const mergedShare = 1 / 8;
 
-/** A list has at least 17 entries, and its number within its part 24 bits. */
-const mergedEntriesMax = 2 ** 28;
+/** A list has 64 entries in the mean at least (part-image.ts), and its number within its part 24 bits. */
+const mergedEntriesMax = 2 ** 30;
 
 /** A hundred million rows make about 30 parts. */
 export const partSizesDefault: PartSizes = {

@@ -251,11 +251,11 @@ describe("parts", () => {
 
   test("the keys of a part are read in order, however many of them have lists", () => {
     using db = openTables();
-    const rows = Array.from({ length: 100_000 }, (_, low) => ({
+    const rows = Array.from({ length: 325_000 }, (_, low) => ({
       high: 7,
       low,
-      // 5,000 keys of 20 rows, and one of each row.
-      keys: [low, (low % 5_000) * 2 ** 20, 2 ** 46 + low * 2 ** 10].map((key) => key + 2 ** 9),
+      // 5,000 keys of 65 rows, and one of each row.
+      keys: [low, (low % 5_000) * 2 ** 30, low * 2 ** 22].map((key) => key + 2 ** 9),
     }));
     createParts(db, sizes).add(columnsOf(rows));
     const [part] = createPartReads(db).list();
