@@ -105,9 +105,13 @@ export function* inBuckets(words: Uint32Array, buckets: number): Generator<[buck
   }
 }
 
-/** Encodings of a bucket, in its first byte. Numbers are part of the format. */
-export const bucketForms = { plain: 0, packed: 1 } as const;
-export type BucketForm = keyof typeof bucketForms;
+/**
+ * Encodings of a bucket, in its first byte. Numbers are part of the format. With `packedRepeats` a bit before each
+ * entry tells whether its key is that of the entry before; if so, the step from that one's ordinal follows.
+ */
+export const bucketForms = { plain: 0, packed: 1, packedRepeats: 2 } as const;
+/** How a bucket is to be written. */
+export type BucketForm = "plain" | "packed";
 
 /** Serializes a bucket. @param words - The words of its entries: lower, upper; sorted by entry. */
 export function writeBucket(words: Uint32Array, form: BucketForm): Uint8Array {
@@ -121,7 +125,7 @@ export function writeBucket(words: Uint32Array, form: BucketForm): Uint8Array {
 /** Reads the output of `writeBucket`; a bucket that is absent has no entries. @returns The words of its entries. */
 export function readBucket(body: Uint8Array | undefined): Uint32Array {
   if (body === undefined) return new Uint32Array(0);
-  if (body[0] === bucketForms.packed) return readPacked(body);
+  if (body[0] === bucketForms.packed || body[0] === bucketForms.packedRepeats) return readPacked(body);
   assert(body[0] === bucketForms.plain, "a bucket has a known form");
   return wordsIn(body.subarray(1));
 }
@@ -149,46 +153,16 @@ const packedHead = { remainderBits: 1, ordinalBits: 2, count: 3, firstKey: 7, en
 const bitsAtOnce = 24;
 const scaleAtOnce = 2 ** bitsAtOnce;
 
+/** Bits of the number of bits of a step to the next ordinal of the same key. */
+const stepSizeBits = 5;
+const ordinalsMax = 2 ** (64 - partKeyBits);
+
 function writePacked(words: Uint32Array): Uint8Array {
-  const count = words.length / 2;
-  const firstKey = keyOfWords(words[0] ?? 0, words[1] ?? 0);
-  const lastKey = keyOfWords(words.at(-2) ?? 0, words.at(-1) ?? 0);
-  let ordinalMax = 0;
-  for (let at = 0; at < words.length; at += 2) ordinalMax = Math.max(ordinalMax, ordinalOfWord(words[at] ?? 0));
-  const ordinalBits = 32 - Math.clz32(ordinalMax);
-  const mean = (lastKey - firstKey) / Math.max(1, count - 1);
-  // The best parameter of a Rice code for differences of random keys.
-  const remainderBits = Math.max(0, Math.round(Math.log2(mean * Math.LN2 + 2 ** -9)));
+  const layout = layoutOf(words);
+  const { firstKey, repeats, remainderBits, ordinalBits } = layout;
+  const { body, put, end } = beginPacked(layout);
   const scale = 2 ** remainderBits;
-
-  // The quotients of all differences add up to their sum divided by the scale.
-  const bitsMax = count * (remainderBits + 1 + ordinalBits) + (lastKey - firstKey) / scale;
-  const body = new Uint8Array(packedHead.end + Math.ceil(bitsMax / 8) + 1);
-  const head = new DataView(body.buffer);
-  body[0] = bucketForms.packed;
-  body[packedHead.remainderBits] = remainderBits;
-  body[packedHead.ordinalBits] = ordinalBits;
-  head.setUint32(packedHead.count, count);
-  body[packedHead.firstKey] = Math.floor(firstKey / 2 ** 32);
-  head.setUint32(packedHead.firstKey + 1, firstKey % 2 ** 32);
-
-  let at: number = packedHead.end;
-  let pending = 0;
-  let pendingBits = 0;
-  const put = (value: number, bits: number): void => {
-    pending |= value << pendingBits;
-    pendingBits += bits;
-    for (; pendingBits >= 8; pendingBits -= 8) {
-      body[at++] = pending & 255;
-      pending >>>= 8;
-    }
-  };
-  let key = firstKey;
-  for (let word = 0; word < words.length; word += 2) {
-    const low = words[word] ?? 0;
-    const next = keyOfWords(low, words[word + 1] ?? 0);
-    const difference = next - key;
-    key = next;
+  const putDifference = (difference: number): void => {
     let quotient = Math.floor(difference / scale);
     const remainder = difference - quotient * scale;
     for (; quotient >= bitsAtOnce; quotient -= bitsAtOnce) put(0, bitsAtOnce);
@@ -199,15 +173,101 @@ function writePacked(words: Uint32Array): Uint8Array {
       put(remainder % scaleAtOnce, bitsAtOnce);
       put(Math.floor(remainder / scaleAtOnce), remainderBits - bitsAtOnce);
     }
-    put(ordinalOfWord(low), ordinalBits);
+  };
+  const putStep = (step: number): void => {
+    const stepBits = 32 - Math.clz32(step);
+    put(stepBits, stepSizeBits);
+    put(step - 2 ** (stepBits - 1), stepBits - 1);
+  };
+  let key = firstKey;
+  let ordinal = 0;
+  for (let word = 0; word < words.length; word += 2) {
+    const low = words[word] ?? 0;
+    const next = keyOfWords(low, words[word + 1] ?? 0);
+    const isRepeat = word > 0 && next === key;
+    if (repeats > 0) put(isRepeat ? 1 : 0, 1);
+    if (isRepeat) putStep(ordinalOfWord(low) - ordinal);
+    else {
+      putDifference(next - key);
+      put(ordinalOfWord(low), ordinalBits);
+    }
+    key = next;
+    ordinal = ordinalOfWord(low);
   }
-  if (pendingBits > 0) body[at++] = pending;
-  return body.slice(0, at);
+  return body.slice(0, end());
+}
+
+/** What the head of a packed bucket says, and a limit of the bits of its entries. */
+type PackedLayout = Readonly<{
+  count: number;
+  /** Entries whose key is that of the entry before. */
+  repeats: number;
+  firstKey: number;
+  remainderBits: number;
+  ordinalBits: number;
+  bitsMax: number;
+}>;
+
+function layoutOf(words: Uint32Array): PackedLayout {
+  const count = words.length / 2;
+  const firstKey = keyOfWords(words[0] ?? 0, words[1] ?? 0);
+  const lastKey = keyOfWords(words.at(-2) ?? 0, words.at(-1) ?? 0);
+  let repeats = 0;
+  let ordinalMax = 0;
+  for (let at = 0, key = -1; at < words.length; at += 2) {
+    const low = words[at] ?? 0;
+    const next = keyOfWords(low, words[at + 1] ?? 0);
+    if (next === key) repeats += 1;
+    key = next;
+    ordinalMax = Math.max(ordinalMax, ordinalOfWord(low));
+  }
+  const ordinalBits = 32 - Math.clz32(ordinalMax);
+  const mean = (lastKey - firstKey) / Math.max(1, count - repeats - 1);
+  // The best parameter of a Rice code for differences of random keys.
+  const remainderBits = Math.max(0, Math.round(Math.log2(mean * Math.LN2 + 2 ** -9)));
+  // The quotients of all differences add up to their sum divided by the scale.
+  const bitsMax =
+    (count - repeats) * (2 + remainderBits + ordinalBits) +
+    repeats * (1 + stepSizeBits + ordinalBits) +
+    (lastKey - firstKey) / 2 ** remainderBits;
+  return { count, repeats, firstKey, remainderBits, ordinalBits, bitsMax };
+}
+
+/** The body of a packed bucket with its head, and the call that adds the next bits, at most 24. */
+function beginPacked({ count, repeats, firstKey, remainderBits, ordinalBits, bitsMax }: PackedLayout) {
+  const body = new Uint8Array(packedHead.end + Math.ceil(bitsMax / 8) + 1);
+  const head = new DataView(body.buffer);
+  body[0] = repeats > 0 ? bucketForms.packedRepeats : bucketForms.packed;
+  body[packedHead.remainderBits] = remainderBits;
+  body[packedHead.ordinalBits] = ordinalBits;
+  head.setUint32(packedHead.count, count);
+  body[packedHead.firstKey] = Math.floor(firstKey / 2 ** 32);
+  head.setUint32(packedHead.firstKey + 1, firstKey % 2 ** 32);
+  let at: number = packedHead.end;
+  let pending = 0;
+  let pendingBits = 0;
+  return {
+    body,
+    put: (value: number, bits: number): void => {
+      pending |= value << pendingBits;
+      pendingBits += bits;
+      for (; pendingBits >= 8; pendingBits -= 8) {
+        body[at++] = pending & 255;
+        pending >>>= 8;
+      }
+    },
+    /** @returns The number of bytes. */
+    end: (): number => {
+      if (pendingBits > 0) body[at++] = pending;
+      return at;
+    },
+  };
 }
 
 function readPacked(body: Uint8Array): Uint32Array {
   assert(body.length >= packedHead.end, "a packed bucket has a head");
   const head = new DataView(body.buffer, body.byteOffset, body.length);
+  const hasRepeats = body[0] === bucketForms.packedRepeats;
   const remainderBits = head.getUint8(packedHead.remainderBits);
   const ordinalBits = head.getUint8(packedHead.ordinalBits);
   const count = head.getUint32(packedHead.count);
@@ -227,8 +287,7 @@ function readPacked(body: Uint8Array): Uint32Array {
       (body[at] ?? 0) | ((body[at + 1] ?? 0) << 8) | ((body[at + 2] ?? 0) << 16) | ((body[at + 3] ?? 0) << 24);
     return (four >>> (bit & 7)) & (scaleAtOnce - 1) & (2 ** bits - 1);
   };
-  let key = head.getUint8(packedHead.firstKey) * 2 ** 32 + head.getUint32(packedHead.firstKey + 1);
-  for (let word = 0; word < words.length; word += 2) {
+  const takeDifference = (): number => {
     let quotient = 0;
     let ahead = peek(bitsAtOnce);
     for (; ahead === 0; ahead = peek(bitsAtOnce)) {
@@ -245,10 +304,31 @@ function readPacked(body: Uint8Array): Uint32Array {
       remainder += peek(remainderBits - bitsAtOnce) * scaleAtOnce;
       bit += remainderBits - bitsAtOnce;
     }
-    key += quotient * scale + remainder;
-    words[word] = (key % 256) * 2 ** 24 + peek(ordinalBits);
+    return quotient * scale + remainder;
+  };
+  const takeStep = (): number => {
+    const stepBits = peek(stepSizeBits);
+    bit += stepSizeBits;
+    assert(stepBits > 0 && stepBits <= bitsAtOnce, "a step has one bit or more");
+    const step = 2 ** (stepBits - 1) + peek(stepBits - 1);
+    bit += stepBits - 1;
+    return step;
+  };
+  let key = head.getUint8(packedHead.firstKey) * 2 ** 32 + head.getUint32(packedHead.firstKey + 1);
+  let ordinal = 0;
+  for (let word = 0; word < words.length; word += 2) {
+    const isRepeat = hasRepeats && peek(1) === 1;
+    if (hasRepeats) bit += 1;
+    if (isRepeat) {
+      ordinal += takeStep();
+      assert(ordinal < ordinalsMax, "an ordinal has 24 bits");
+    } else {
+      key += takeDifference();
+      ordinal = peek(ordinalBits);
+      bit += ordinalBits;
+    }
+    words[word] = (key % 256) * 2 ** 24 + ordinal;
     words[word + 1] = Math.floor(key / 256);
-    bit += ordinalBits;
   }
   assert(bit <= bitsEnd, "a packed bucket ends at the end of an entry");
   return words;

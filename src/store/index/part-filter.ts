@@ -47,7 +47,7 @@ export type NewFilter = KeyFilter & Readonly<{ add: (partKey: number) => void }>
 export type NewFilterFile = Readonly<{
   addId: (partKey: number) => void;
   addKey: (partKey: number) => void;
-  /** @returns The file's name: the part's number, bits of an id, and a checksum of the checksums. It is on disk then. */
+  /** @returns The file's name: the part's number, the bits of an id, a checksum of checksums. It is on disk then. */
   end: () => string;
   /** Removes the file unless it has ended. Idempotent. */
   close: () => void;

@@ -61,8 +61,8 @@ export type PartImage = Readonly<{
 export const partRowsMax = 2 ** (64 - partKeyBits);
 
 /**
- * A key with at most this many rows in a part has no separate list: an entry of a bucket takes five bytes, and of a list
- * of 20 rows six, with its row in two tables.
+ * A key with at most this many rows in a part has no list of its own. It would take 80 bytes or more, with its rows in
+ * two tables: as much as 20 to 80 entries of a packed bucket.
  */
 const rareRowsMax = 64;
 

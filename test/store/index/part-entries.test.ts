@@ -78,12 +78,38 @@ describe("a packed bucket", () => {
     expect(writeBucket(words, "packed").length / 120).toBeLessThan(5.2);
   });
 
+  test("takes a byte an entry where each key has twenty rows that follow each other", () => {
+    const rows = Array.from({ length: 1_000 }, (_, ordinal) => ({ key: 10 ** 9 * Math.floor(ordinal / 20), ordinal }));
+    expect(writeBucket(wordsFor(rows), "packed").length / 1_000).toBeLessThan(1.1);
+  });
+
+  test.each([
+    ["a step of no bits", 0],
+    ["a step of too many bits", 25],
+  ])("whose repeated key has %s is damaged", (_what, stepBits) => {
+    const repeated = writeBucket(wordsFor([1, 2].map((ordinal) => ({ key: 0, ordinal }))), "packed");
+    // After the first entry (a bit, a difference of one bit, an ordinal of two), and the bit of a repeated key.
+    expect([repeated[0], (repeated[12] ?? 0) >> 5, (repeated[13] ?? 0) & 3]).toEqual([2, 1, 0]);
+    const damaged = repeated.with(12, ((repeated[12] ?? 0) & 31) | ((stepBits & 7) << 5)).with(13, stepBits >> 3);
+    expect(() => readBucket(damaged)).toThrow("a step has one bit or more");
+  });
+
+  test("whose ordinals exceed 24 bits is damaged", () => {
+    const repeated = writeBucket(
+      wordsFor([2 ** 24 - 2, 2 ** 24 - 1].map((ordinal) => ({ key: 0, ordinal }))),
+      "packed",
+    );
+    // The number of bits of the step is one. It follows 27 other bits.
+    expect((repeated[15] ?? 0) >> 3).toBe(1);
+    expect(() => readBucket(repeated.with(15, ((repeated[15] ?? 0) & 7) | (2 << 3)))).toThrow("an ordinal has 24 bits");
+  });
+
   test.each([
     ["cut in its head", (body: Uint8Array) => body.subarray(0, 8)],
     ["cut in its entries", (body: Uint8Array) => body.subarray(0, body.length - 9)],
     ["with too many entries", (body: Uint8Array) => body.with(3, 255)],
     ["with ordinals of too many bits", (body: Uint8Array) => body.with(2, 25)],
-    ["of an unknown form", (body: Uint8Array) => body.with(0, 2)],
+    ["of an unknown form", (body: Uint8Array) => body.with(0, 3)],
     ["without ones", (body: Uint8Array) => body.fill(0, 12)],
   ])("that is damaged is detected: %s", (_what, damage) => {
     expect(() => readBucket(damage(writeBucket(words, "packed")))).toThrow("invariant broken");
