@@ -309,6 +309,12 @@ CREATE TABLE part_ids (n INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 ALTER TABLE parts ADD COLUMN id_buckets INTEGER;
 `;
 
+/**
+ * From here on, a packed bucket may have steps between the rows of a key, and the name of a file of filters the bits of
+ * an id. Earlier releases would refuse such buckets one by one; those of earlier releases are read as they are.
+ */
+const stepsInBuckets = "SELECT 1;";
+
 /** The scripts from an empty file to the newest version. */
 export const indexMigrations: readonly string[] = [
   tables,
@@ -324,4 +330,5 @@ export const indexMigrations: readonly string[] = [
   invalidCounts,
   wholeLists,
   idsApart,
+  stepsInBuckets,
 ];
