@@ -311,7 +311,7 @@ ALTER TABLE parts ADD COLUMN id_buckets INTEGER;
 
 /**
  * From here on, a packed bucket may have steps between the rows of a key, and the name of a file of filters the bits of
- * an id. Earlier releases would refuse such buckets one by one; those of earlier releases are read as they are.
+ * an id. Earlier releases would fail at each such bucket; those of earlier releases are read as they are.
  */
 const stepsInBuckets = "SELECT 1;";
 
