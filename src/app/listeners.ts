@@ -18,7 +18,7 @@ import type { PaidReads } from "../http/paid-reads.ts";
 import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
 import { createRequestMetrics, type RequestMetrics } from "../http/request-metrics.ts";
 import type { RequestSpans } from "../http/request-spans.ts";
-import { type HttpServer, prepareServer, type ServerOptions } from "../http/server.ts";
+import { type HttpServer, openServer, type ServerOptions } from "../http/server.ts";
 import { createServiceApp, type Service } from "../http/service-app.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
@@ -96,9 +96,6 @@ export function prepareListening(
   };
 }
 
-/** Opens a prepared listener. @throws Misuse when its port or address is unavailable. */
-type OpenListener = () => HttpServer;
-
 type ServiceListeners = Readonly<{
   servers: readonly HttpServer[];
   /** URL of the admin API if it has a separate listener. */
@@ -114,27 +111,15 @@ type OtherRoutes = Readonly<{
   health?: Health;
 }>;
 
-/**
- * Prepares the listeners of the admin API and of the services, and returns a function that opens them. The runtime
- * collects garbage whenever a listener opens, so that all routes are created before the first one does.
- */
-export function prepareServices(
+/** Opens the listeners of the admin API and of the services. @throws Misuse when a port or address is unavailable. */
+export function openServiceListeners(
   listening: Listening,
   services: readonly ServicePlace[],
   { administration, metrics, health }: OtherRoutes,
-): () => ServiceListeners {
-  const apart = listening.config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
-  const admin = administration && prepareAdmin(listening, administration, apart);
-  const prepared = services.map((each) => [each.name, prepareService(listening, each, health)] as const);
-  return () => openPrepared(admin, prepared);
-}
-
-function openPrepared(
-  admin: OpenListener | undefined,
-  services: readonly (readonly [ServicePlace["name"], OpenListener])[],
 ): ServiceListeners {
-  const adminServer = admin?.();
-  const serviceServers = services.map(([name, open]) => [name, open()] as const);
+  const apart = listening.config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
+  const adminServer = administration && openAdmin(listening, administration, apart);
+  const serviceServers = services.map((each) => [each.name, openService(listening, each, health)] as const);
   return {
     servers: [...serviceServers.map(([, server]) => server), ...(adminServer === undefined ? [] : [adminServer])],
     adminUrl: adminServer?.url,
@@ -176,19 +161,23 @@ export function closeListenersFirst(
   });
 }
 
-/** Prepares the listener of the gateway. It accepts the largest body of the services that are mounted on it. */
-export function prepareGateway(
+/**
+ * Opens the listener of the gateway. It accepts the largest body of the services that are mounted on it.
+ *
+ * @throws Misuse when its port or address is unavailable.
+ */
+export function openGatewayListener(
   { config, certificate, stats, spans, limiter, memory, log, closers }: Listening,
   gateway: Gateway,
   services: readonly ServicePlace[],
   paidReads?: PaidReads,
-): OpenListener {
+): HttpServer {
   const mounted = config.MOUNT_SERVICES ? services.map((each) => each.bodyBytesMax) : [];
   const options: ServerOptions = {
     hostname: config.HOST,
     port: config.GATEWAY_PORT,
     certificate,
-    app: gateway.app,
+    app: () => gateway.app,
     cachedResponse: gateway.hit,
     failurePage: gateway.failurePage,
     pathOf: gateway.pathOf,
@@ -201,13 +190,10 @@ export function prepareGateway(
     stats,
     spans,
   };
-  const open = prepareServer(options);
-  return () => {
-    const port = { name: "GATEWAY_PORT", value: options.port };
-    const server = claimPort(port, { name: "HOST", value: config.HOST }, open);
-    closers.add("listener", () => server.close(config.STOP_GRACE_MS));
-    return server;
-  };
+  const port = { name: "GATEWAY_PORT", value: options.port };
+  const server = claimPort(port, { name: "HOST", value: config.HOST }, () => openServer(options));
+  closers.add("listener", () => server.close(config.STOP_GRACE_MS));
+  return server;
 }
 
 /** Rate limits of the settings, in tokens. */
@@ -246,18 +232,17 @@ function bodyMemoryOf(config: Config, metrics: Metrics, blobThread: BlobThread):
 }
 
 /**
- * Prepares a separate listener of the admin API, with the certificate of the other listeners.
+ * Opens a separate listener of the admin API, with the certificate of the other listeners.
  *
  * @param metrics - Served there without the admin key; undefined if the other listeners serve them.
  */
-function prepareAdmin(
+function openAdmin(
   { config, certificate, stats, spans, memory, log, closers }: Listening,
   administration: AnyElysia,
   metrics: Metrics | undefined,
-): OpenListener {
-  const app = new Elysia({ strictPath: true })
-    .use(administration)
-    .use(createMetricsRoutes(metrics, gatewayMetricsPaths));
+): HttpServer {
+  const app = () =>
+    new Elysia({ strictPath: true }).use(administration).use(createMetricsRoutes(metrics, gatewayMetricsPaths));
   const { host, port } = hostAndPort(config.ADMIN_LISTEN ?? "");
   const isTrustedProxy = proxyTest(config.TRUSTED_PROXIES);
   const options: ServerOptions = {
@@ -274,22 +259,21 @@ function prepareAdmin(
     service: "admin",
   } as const;
   const place = { name: "ADMIN_LISTEN", value: config.ADMIN_LISTEN ?? "" };
-  const open = prepareServer(options);
-  return () => {
-    const server = claimPort(place, place, open);
-    closers.add("administration's listener", () => server.close(config.STOP_GRACE_MS));
-    return server;
-  };
+  const server = claimPort(place, place, () => openServer(options));
+  closers.add("administration's listener", () => server.close(config.STOP_GRACE_MS));
+  return server;
 }
 
-/** Prepares the listener of another service. @param health - Served as `/ready`; undefined where the gateway does. */
-function prepareService(
+/** Opens the listener of another service. @param health - Served as `/ready`; undefined where the gateway does. */
+function openService(
   { config, certificate, stats, spans, limiter, memory, log, closers }: Listening,
   { name, service, port, bodyBytesMax: largest }: ServicePlace,
   health: Health | undefined,
-): OpenListener {
-  const app = createServiceApp(service);
-  if (health !== undefined) app.get("/ready", () => readyResponse(health));
+): HttpServer {
+  const app = (): AnyElysia => {
+    const routes = createServiceApp(service);
+    return health === undefined ? routes : routes.get("/ready", () => readyResponse(health));
+  };
   const options: ServerOptions = {
     hostname: config.HOST,
     port,
@@ -305,13 +289,10 @@ function prepareService(
     stats,
     spans,
   };
-  const open = prepareServer(options);
-  return () => {
-    const place = { name: `${name.toUpperCase()}_PORT`, value: port };
-    const server = claimPort(place, { name: "HOST", value: config.HOST }, open);
-    closers.add(`${name}'s listener`, () => server.close(config.STOP_GRACE_MS));
-    return server;
-  };
+  const place = { name: `${name.toUpperCase()}_PORT`, value: port };
+  const server = claimPort(place, { name: "HOST", value: config.HOST }, () => openServer(options));
+  closers.add(`${name}'s listener`, () => server.close(config.STOP_GRACE_MS));
+  return server;
 }
 
 /** A setting that names a port or an address, as the operator wrote it. */

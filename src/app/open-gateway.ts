@@ -44,9 +44,9 @@ import {
   closeListenersFirst,
   type ListenerName,
   noteListeners,
-  prepareGateway,
+  openGatewayListener,
+  openServiceListeners,
   prepareListening,
-  prepareServices,
   rateLimitsOf,
   requestMetricsOf,
   type ServicePlace,
@@ -222,10 +222,8 @@ function openListeners(
   const spans = openTraces(parts, metrics, parts.nodeUrls);
   const { listening, renew } = prepareListening(parts, metrics, requests, spans);
   const paidReads = paidReadsOf(parts.paid, listening.limiter, parts.log);
-  const openGatewayListener = prepareGateway(listening, gateway, services, paidReads);
-  const openOthers = prepareServices(listening, services, { administration, metrics });
-  const server = openGatewayListener();
-  const others = openOthers();
+  const server = openGatewayListener(listening, gateway, services, paidReads);
+  const others = openServiceListeners(listening, services, { administration, metrics });
   const servers = [server, ...others.servers];
   renew(servers);
   noteListeners(parts.onListening, server, others);

@@ -20,8 +20,8 @@ import { adminKeyOf } from "./keys.ts";
 import {
   closeListenersFirst,
   noteListeners,
+  openServiceListeners,
   prepareListening,
-  prepareServices,
   requestMetricsOf,
   type ServicePlace,
 } from "./listeners.ts";
@@ -92,8 +92,7 @@ export function openServices(parts: ServicesParts, base: Base, services: readonl
   const spans = openTraces(parts, metrics, parts.nodeUrls);
   const { listening, renew } = prepareListening(parts, metrics, requests, spans);
   const apart = isAdministered ? administration.routes : undefined;
-  const openListeners = prepareServices(listening, services, { administration: apart, metrics, health });
-  const listeners = openListeners();
+  const listeners = openServiceListeners(listening, services, { administration: apart, metrics, health });
   renew(listeners.servers);
   noteListeners(parts.onListening, undefined, listeners);
   const indexing = parts.isChainNeeded ? openChainIndexing(parts, base, hooksOf(base)) : undefined;

@@ -40,7 +40,8 @@ export type ServerOptions = Readonly<{
   hostname: string;
   /** 0 takes a free port. */
   port: number;
-  app: AnyElysia;
+  /** Composes the routes, at the first request that needs them: a program is started before any service is used. */
+  app: () => AnyElysia;
   /** Responds from the response cache, or returns undefined; notes the size of the body. Called first. */
   cachedResponse?: (request: Request) => Response | undefined;
   /** Shows a failure to a person; undefined where the client gets its JSON. */
@@ -98,13 +99,15 @@ const idleSecondsMax = 60;
 
 type BunServer = ReturnType<typeof Bun.serve>;
 
-/** Composes the routes of a listener, and returns a function that opens it. That throws when the port is taken. */
-export function prepareServer(options: ServerOptions): () => HttpServer {
+/** The routes of a listener, composed. */
+type ComposedRoutes = Readonly<{ root: AnyElysia; table: RouteTable }>;
+
+/** Opens a listener. Throws when the port is taken. */
+export function openServer(options: ServerOptions): HttpServer {
   const { log, stats, spans, limiter, memory } = options;
   const idleSeconds = options.idleSeconds ?? idleSecondsMax;
-  const table = createRouteTable(options.app.routes);
+  let composed: ComposedRoutes | undefined;
   const labels = createRouteLabels(options.service ?? "gateway");
-  const root = withErrorHandler(options.app, table, log).compile();
   const connections = createConnections({
     isTrustedProxy: options.isTrustedProxy,
     isEncrypted: options.certificate !== undefined,
@@ -133,7 +136,8 @@ export function prepareServer(options: ServerOptions): () => HttpServer {
     const { context } = received;
     const admission = await admit(options, received, arrived.method);
     const { rejected } = admission;
-    const made = rejected ?? (await route(received, root, table));
+    composed ??= compose(options.app(), log);
+    const made = rejected ?? (await route(received, composed));
     const settled = account === undefined ? made : await account.settle(made);
     connections.resetIdleTimeout(arrived, server, settled);
     const response = finish(shownTo(arrived, received, settled, options), context, draining);
@@ -159,7 +163,7 @@ export function prepareServer(options: ServerOptions): () => HttpServer {
   const drain = () => {
     draining = true;
   };
-  return () => openAt(options, idleSeconds, handle, drain);
+  return openAt(options, idleSeconds, handle, drain);
 }
 
 type Handle = (request: Request, server: BunServer) => Response | Promise<Response>;
@@ -239,6 +243,11 @@ function shownTo(
 /** Messages of failures by request: the response that the router passes on is another object than the handler's. */
 const failureMessages = new WeakMap<Request, string>();
 
+function compose(app: AnyElysia, log: Log): ComposedRoutes {
+  const table = createRouteTable(app.routes);
+  return { root: withErrorHandler(app, table, log).compile(), table };
+}
+
 /** Adds the handler that converts thrown errors to responses. */
 function withErrorHandler(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
   const noted = (request: Request, response: Response): Response => {
@@ -271,7 +280,7 @@ function labelOf({ request, context, rejected }: Received, labels: RouteLabels):
   return labels.ofRoute(pattern, path);
 }
 
-async function route(received: Received, root: AnyElysia, table: RouteTable): Promise<Response> {
+async function route(received: Received, { root, table }: ComposedRoutes): Promise<Response> {
   const { request, context, rejected } = received;
   if (rejected !== undefined) return failureResponse(rejected);
   const { path } = context.target;

@@ -6,10 +6,10 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
 import { createRateLimiter, type RateLimiterOptions } from "../../src/http/rate-limiter.ts";
 import { textResponse, withBodySize } from "../../src/http/responses.ts";
-import type { HttpServer, ServerOptions } from "../../src/http/server.ts";
+import type { HttpServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
-import { openTestServer } from "../support/http-server.ts";
+import { openTestServer, type TestServerOptions } from "../support/http-server.ts";
 import { openStack } from "../support/stack.ts";
 
 let server: HttpServer;
@@ -18,7 +18,7 @@ let metrics = createMetrics();
 afterEach(() => server.close(0));
 
 /** Sizes are small, and nothing refills but by the test's clock. */
-function open(limits: Partial<RateLimiterOptions>, more: Partial<ServerOptions> = {}): void {
+function open(limits: Partial<RateLimiterOptions>, more: Partial<TestServerOptions> = {}): void {
   now = 1_000_000;
   metrics = createMetrics();
   const limiter = createRateLimiter({

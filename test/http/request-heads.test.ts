@@ -12,13 +12,13 @@ import { Elysia } from "elysia";
 import { readBody } from "../../src/http/request-body.ts";
 import { limits } from "../../src/http/request-limits.ts";
 import { textResponse } from "../../src/http/responses.ts";
-import type { HttpServer, ServerOptions } from "../../src/http/server.ts";
+import type { HttpServer } from "../../src/http/server.ts";
 import { makeCertificate, openssl } from "../support/certificates.ts";
 import { header, wire } from "../support/gateway-server.ts";
 import { describeWith } from "../support/helpers.ts";
-import { openTestServer } from "../support/http-server.ts";
+import { openTestServer, type TestServerOptions } from "../support/http-server.ts";
 
-function open(more: Partial<ServerOptions> = {}): HttpServer {
+function open(more: Partial<TestServerOptions> = {}): HttpServer {
   return openTestServer({
     app: new Elysia({ strictPath: true })
       .get("/a", () => textResponse("a"))
