@@ -64,7 +64,7 @@ export const partRowsMax = 2 ** (64 - partKeyBits);
  * A key with at most this many rows in a part has no list of its own. It would take 80 bytes or more, with its rows in
  * two tables: as much as 20 to 80 entries of a packed bucket.
  */
-const rareRowsMax = 64;
+export const rareRowsMax = 64;
 
 /** A key with fewer rows for each chunk has one list in the part: lists of chunks would be longer, and read singly. */
 const wholeRowsPerChunk = 64;

@@ -531,7 +531,7 @@ function createBuckets(buckets: number) {
     add: (words: Uint32Array): NumberedBody[] => {
       const complete: NumberedBody[] = [];
       for (const [bucket, own] of inBuckets(words, buckets)) {
-        if (bucket === number) open = Uint32Array.of(...open, ...own);
+        if (bucket === number) open = joined(open, own);
         else {
           complete.push(...close());
           // Copied: the words of a range are large, and this bucket is stored with the next range.
@@ -543,4 +543,11 @@ function createBuckets(buckets: number) {
     },
     end: close,
   };
+}
+
+function joined(first: Uint32Array, second: Uint32Array): Uint32Array {
+  const words = new Uint32Array(first.length + second.length);
+  words.set(first);
+  words.set(second, first.length);
+  return words;
 }

@@ -14,7 +14,15 @@ import { prepare, prepareQuery } from "../sqlite.ts";
 import { ordinalsOfList, type PlaceList, readPlaces } from "./part-codec.ts";
 import { bucketReaderOf, bucketsFor, createEntryList, readBucket } from "./part-entries.ts";
 import { filterFolderOf, removeFilterFile } from "./part-filter.ts";
-import { gatherPart, imageOfPart, mergeParts, type NewPartRows, type PartRows, partRowsMax } from "./part-image.ts";
+import {
+  gatherPart,
+  imageOfPart,
+  mergeParts,
+  type NewPartRows,
+  type PartRows,
+  partRowsMax,
+  rareRowsMax,
+} from "./part-image.ts";
 import type { MergedBodies, MergedPart, PartMerge } from "./part-merge.ts";
 
 /** Thresholds for making and merging parts. */
@@ -167,7 +175,10 @@ function levelOf(count: number, { levelRows, fanIn }: PartSizes): number {
   return 1 + Math.floor(Math.log(count / levelRows) / Math.log(fanIn));
 }
 
-/** A part that is to be merged. `rare`: entries of rare keys; `keys` is null for a part of an earlier release. */
+/**
+ * A part that is to be merged. `rare`: entries of keys that are rare in it, also of those that have lists, as some do
+ * in parts of earlier releases; `keys` is null for a part of an earlier release.
+ */
 type DueSource = PartMerge["sources"][number] & Readonly<{ rare: number; keys: number | null }>;
 
 function rowsOf({ sources }: PartMerge): number {
@@ -192,7 +203,9 @@ function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMin, me
   const source = prepareQuery<DueSource>(
     db,
     `SELECT part, count, entries, buckets, id_buckets AS idBuckets, keys,
-       entries - (SELECT coalesce(sum(k.count), 0) FROM part_keys k WHERE k.part = p.part) AS rare
+       entries - (SELECT coalesce(sum(rows), 0) FROM (
+         SELECT sum(k.count) AS rows FROM part_keys k WHERE k.part = p.part GROUP BY k.key
+       ) WHERE rows > ${rareRowsMax}) AS rare
      FROM parts p WHERE part = ?`,
   );
   assert(mergedRowsMax <= partRowsMax, "a part is bounded");

@@ -152,6 +152,16 @@ describe("a merge", () => {
     expect(sourcesOf()).toEqual([2, 3, 4]);
   });
 
+  test("has buckets for the entries of keys of up to 64 rows that have lists in parts of earlier releases", () => {
+    using opened = openParts(sizes);
+    const { db, parts } = opened;
+    const rows = Array.from({ length: 26_000 }, (_, low) => ({ high: 7, low, keys: [keyOf(low), keyOf(low % 200)] }));
+    for (const some of [rows.slice(0, 13_000), rows.slice(13_000)]) parts.add(columnsOf(some));
+    expect(parts.beginMerge()?.buckets).toBe(1);
+    db.run("UPDATE part_keys SET count = 64");
+    expect(parts.beginMerge()?.buckets).toBe(Math.ceil(26_000 / 120));
+  });
+
   test("that a writer has begun is abandoned when another one is opened: none of its steps is stored", () => {
     using opened = openParts(sizes);
     const { db, parts } = opened;
