@@ -100,13 +100,13 @@ export function openThreads(config: Config, closers: Closers): Threads {
       timeoutMs: writeTimeoutMs,
       idleMs: Number.POSITIVE_INFINITY,
     }),
-    // Between two steps of a merge, which end with the thread, it waits for the writer.
+    // Between two steps of a merge, which ends with the thread, it waits for three calls of the writer.
     merges: openPool({
       ...common,
       entry: "index-merges",
       threads: 1,
       timeoutMs: mergeTimeoutMs,
-      idleMs: writeTimeoutMs + idleMs,
+      idleMs: 3 * writeTimeoutMs + idleMs,
     }),
     verify: openPool({ ...common, entry: "verify", threads: workers, timeoutMs: verifyTimeoutMs }),
     unbundle: openPool({ ...common, entry: "unbundle", threads: workers, timeoutMs: unbundleTimeoutMs }),

@@ -47,8 +47,11 @@ export type PartSizes = Readonly<{
 
 const mergedShare = 1 / 8;
 
-/** A list has 64 entries in the mean at least (part-image.ts), and its number within its part 24 bits. */
-const mergedEntriesMax = 2 ** 30;
+/**
+ * A list has 32 entries in the mean at least, because a key of few more rows than `rareRowsMax` may have two of them
+ * (part-image.ts). The number of a list within its part has 24 bits.
+ */
+const mergedEntriesMax = 2 ** 29;
 
 /** A hundred million rows make about 30 parts. */
 export const partSizesDefault: PartSizes = {
@@ -85,7 +88,7 @@ export type PartMerges = Readonly<{
    * @throws Error as `addMerged` does.
    */
   endMerge: (merge: PartMerge, merged: MergedPart, filter: string | null) => void;
-  /** Records a filter that was made again. */
+  /** Records a filter that was made again, and removes the file of the one before. */
   setFilter: (part: number, filter: string) => void;
   /** Removes some bodies of parts that were replaced. @returns Whether there were any. */
   dropReplaced: () => boolean;
@@ -104,6 +107,7 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
   const count = prepare(db, "UPDATE meta SET value = value + 1 WHERE name = 'parts_version'");
   const replace = prepare(db, `UPDATE parts SET level = ${hiddenLevels.replaced} WHERE part = ?`);
   const setFilter = prepare(db, "UPDATE parts SET filter = ?2 WHERE part = ?1");
+  const filterOf = prepareQuery<{ filter: string | null }>(db, "SELECT filter FROM parts WHERE part = ?");
   const end = prepare(
     db,
     `UPDATE parts SET level = ?, count = ?, entries = ?, first = (? << 31) | ?, last = (? << 31) | ?, starts = ?,
@@ -163,7 +167,9 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
       count.run();
     },
     setFilter: (part, filter) => {
+      const previous = filterOf.get(part)?.filter ?? filter;
       setFilter.run(part, filter);
+      if (previous !== filter) removeFilterFile(filterFolderOf(db.filename), previous);
       count.run();
     },
     dropReplaced: remove.next,

@@ -74,6 +74,19 @@ describe("a packed bucket", () => {
     })),
   );
 
+  test("of an earlier release has no steps, and is read", () => {
+    const body = "012504000000060000000005010000004004000000001200000000e42000000030010000000001e6feffffff03";
+    const rows = [
+      [5, 1],
+      [5, 2],
+      [5, 9],
+      [70, 3],
+      [70, 4],
+      [keyMax, 7],
+    ].map(([key = 0, ordinal = 0]) => ({ key, ordinal }));
+    expect(readBucket(new Uint8Array(Buffer.from(body, "hex")))).toEqual(wordsFor(rows));
+  });
+
   test("takes five bytes an entry in a large part", () => {
     expect(writeBucket(words, "packed").length / 120).toBeLessThan(5.2);
   });

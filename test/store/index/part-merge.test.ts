@@ -133,7 +133,7 @@ describe("a merge", () => {
     expect(blocks).toEqual([256, 256, 74]);
   });
 
-  test("has at most 2^30 entries, so that the numbers of its lists have 24 bits", () => {
+  test("has at most 2^29 entries, so that the numbers of its lists have 24 bits", () => {
     using opened = openParts({ ...sizes, fanIn: 3 });
     const { db, parts } = opened;
     const rows = rowsOf(createRandom(seedOr(34)), 40);
@@ -143,12 +143,12 @@ describe("a merge", () => {
     };
     for (let at = 0; at < 40; at += 10) parts.add(columnsOf(rows.slice(at, at + 10)));
     const sourcesOf = () => parts.beginMerge()?.sources.map(({ part }) => part);
-    setEntries([2 ** 29 - 1, 2 ** 29 - 1, 2, 2]);
+    setEntries([2 ** 28 - 1, 2 ** 28 - 1, 2, 2]);
     expect(sourcesOf()).toEqual([1, 2, 3]);
-    setEntries([2 ** 29 - 1, 2 ** 29 - 1, 3, 2]);
+    setEntries([2 ** 28 - 1, 2 ** 28 - 1, 3, 2]);
     expect(sourcesOf()).toEqual([1, 2]);
     // A part of half the limit might have no other one that fits.
-    setEntries([2 ** 29, 2, 2, 2]);
+    setEntries([2 ** 28, 2, 2, 2]);
     expect(sourcesOf()).toEqual([2, 3, 4]);
   });
 
@@ -365,6 +365,18 @@ describe("filters in files", () => {
     expect(merger.repairFilter()).toBeUndefined();
     expect(rows.every(({ id }) => reader.placeOf(id) !== undefined)).toBe(true);
     for (const opened of [merger, reader, writer]) opened.close();
+  });
+
+  test("are removed when others take their place", () => {
+    using folder = temporaryFolder();
+    const { path, writer, file } = merged(folder.path);
+    const part = Number(file.split("-", 1)[0]);
+    writer.setFilter(part, file);
+    expect(readdirSync(filterFolderOf(path))).toEqual([file]);
+    writeFileSync(`${filterFolderOf(path)}/${part}-20-0123456789abcdef`, "another one");
+    writer.setFilter(part, `${part}-20-0123456789abcdef`);
+    expect(readdirSync(filterFolderOf(path))).toEqual([`${part}-20-0123456789abcdef`]);
+    writer.close();
   });
 
   test("of parts that are gone are removed when the index is opened", () => {
