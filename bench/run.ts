@@ -11,6 +11,10 @@ import { benches } from "./list.ts";
 const { values, positionals: words } = parseArgs({ allowPositionals: true, options: { items: { type: "string" } } });
 const items = values.items === undefined ? undefined : Number(values.items);
 const chosen = benches.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
+if (chosen.length === 0) {
+  console.error(`no bench has one of these words in its name; there are: ${benches.map(({ name }) => name).join(", ")}`);
+  process.exit(2);
+}
 // Read before the first round: the working tree may change during the run.
 const heading = machine();
 const rows: BenchRow[] = [];
