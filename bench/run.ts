@@ -12,7 +12,7 @@ const { values, positionals: words } = parseArgs({ allowPositionals: true, optio
 const items = values.items === undefined ? undefined : Number(values.items);
 const chosen = benches.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
 if (chosen.length === 0) {
-  console.error(`no bench has one of these words in its name; there are: ${benches.map(({ name }) => name).join(", ")}`);
+  console.error(`no bench is named so; there are: ${benches.map(({ name }) => name).join(", ")}`);
   process.exit(2);
 }
 // Read before the first round: the working tree may change during the run.
