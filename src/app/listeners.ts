@@ -18,7 +18,7 @@ import type { PaidReads } from "../http/paid-reads.ts";
 import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
 import { createRequestMetrics, type RequestMetrics } from "../http/request-metrics.ts";
 import type { RequestSpans } from "../http/request-spans.ts";
-import { type HttpServer, openServer, type ServerOptions } from "../http/server.ts";
+import { type HttpServer, type Mount, openServer, type ServerOptions } from "../http/server.ts";
 import { createServiceApp, type Service } from "../http/service-app.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
@@ -172,16 +172,17 @@ export function openGatewayListener(
   services: readonly ServicePlace[],
   paidReads?: PaidReads,
 ): HttpServer {
-  const mounted = config.MOUNT_SERVICES ? services.map((each) => each.bodyBytesMax) : [];
+  const mounted = config.MOUNT_SERVICES ? services : [];
   const options: ServerOptions = {
     hostname: config.HOST,
     port: config.GATEWAY_PORT,
     certificate,
     app: () => gateway.app,
+    mounts: mounted.map((each) => mountOf(each, gateway)),
     cachedResponse: gateway.hit,
     failurePage: gateway.failurePage,
     pathOf: gateway.pathOf,
-    bodyBytesMax: Math.max(bodyBytesMax, ...mounted),
+    bodyBytesMax: Math.max(bodyBytesMax, ...mounted.map((each) => each.bodyBytesMax)),
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
     limiter,
     paidReads,
@@ -194,6 +195,15 @@ export function openGatewayListener(
   const server = claimPort(port, { name: "HOST", value: config.HOST }, () => openServer(options));
   closers.add("listener", () => server.close(config.STOP_GRACE_MS));
   return server;
+}
+
+/** A service below `/payment` or `/upload` of the gateway's own hosts. */
+function mountOf({ name, service }: ServicePlace, { isOwnHost }: Gateway): Mount {
+  const prefix = `/${name}`;
+  return {
+    app: () => createServiceApp(service, prefix),
+    serves: ({ host, path }) => (path === prefix || path.startsWith(`${prefix}/`)) && isOwnHost(host),
+  };
 }
 
 /** Rate limits of the settings, in tokens. */

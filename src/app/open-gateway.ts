@@ -21,7 +21,6 @@ import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
 import { graphql } from "../http/graphql/graphql-routes.ts";
 import type { RequestMetrics } from "../http/request-metrics.ts";
-import { createServiceApp } from "../http/service-app.ts";
 import type { FollowStatus } from "../indexing/follow.ts";
 import type { Indexing, IndexingHooks } from "../indexing/indexing.ts";
 import { openWebhooks, type Webhooks } from "../indexing/webhooks.ts";
@@ -329,7 +328,6 @@ function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gate
     events: live,
     administration,
     walletPages: { pages: walletPagesOf(config, parts.wallet !== undefined), testWallet: parts.testWallet },
-    services: mountsOf(config, services),
     info: {
       wallet: config.AR_IO_WALLET ?? parts.wallet?.wallet.address,
       processId: config.IO_PROCESS_ID,
@@ -433,10 +431,6 @@ function servicesOf(config: Config, services: readonly ServicePlace[]): Readonly
       return url === undefined ? [] : [[name, url] as const];
     }),
   );
-}
-
-function mountsOf(config: Config, services: readonly ServicePlace[]): AnyElysia[] {
-  return config.MOUNT_SERVICES ? services.map((each) => createServiceApp(each.service, `/${each.name}`)) : [];
 }
 
 /** Webhooks and caches follow the changes of the index. */

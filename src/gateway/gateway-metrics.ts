@@ -178,13 +178,13 @@ export function createForkMetrics(metrics: Metrics, tip: number): ForkMetrics {
 /** Counts the nodes' responses to a post. */
 export type PostMetrics = (path: string, results: readonly PostResult[]) => void;
 
-/** @param nodes - Addresses of the nodes that receive posts. */
-export function createPostMetrics(metrics: Metrics, nodes: readonly string[]): PostMetrics {
+/** @param nodes - Those that receive posts. */
+export function createPostMetrics(metrics: Metrics, nodes: readonly Readonly<{ url: string }>[]): PostMetrics {
   const posts = metrics.counter({
     name: "arweave_chunk_post_total",
     help: "Chunks sent to nodes, by node and by how it went.",
     labels: {
-      endpoint: nodes,
+      endpoint: nodes.map(({ url }) => url),
       status: ["success", "fail", "skipped", ...faultReasons],
       role: ["trusted"],
     },

@@ -27,6 +27,8 @@ export type Hosts = Readonly<{
   roots: readonly string[];
   /** Parses the value of a Host header. */
   meaningOf: (host: string) => HostMeaning;
+  /** Whether it is a host of the gateway itself, and not of an id or a name. */
+  isOwn: (host: string) => boolean;
 }>;
 
 /** @param rootHosts - The longest one that matches a host is used. */
@@ -34,17 +36,15 @@ export function createHosts(rootHosts: readonly string[]): Hosts {
   const roots = rootHosts.map((root) => root.toLowerCase());
   const longestFirst = roots.toSorted((a, b) => b.length - a.length);
   const remembered = new Map<string, HostMeaning>();
-  return {
-    roots,
-    meaningOf: (host) => {
-      const known = remembered.get(host);
-      if (known !== undefined) return known;
-      const meaning = readHost(hostName(host.toLowerCase()), longestFirst, roots[0]);
-      if (remembered.size >= rememberedMax) remembered.clear();
-      remembered.set(host, meaning);
-      return meaning;
-    },
+  const meaningOf = (host: string): HostMeaning => {
+    const known = remembered.get(host);
+    if (known !== undefined) return known;
+    const meaning = readHost(hostName(host.toLowerCase()), longestFirst, roots[0]);
+    if (remembered.size >= rememberedMax) remembered.clear();
+    remembered.set(host, meaning);
+    return meaning;
   };
+  return { roots, meaningOf, isOwn: (host) => meaningOf(host).kind === "shared" };
 }
 
 /** The label of an id's own host: 52 characters of base32 in lower case. */

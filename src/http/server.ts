@@ -42,6 +42,8 @@ export type ServerOptions = Readonly<{
   port: number;
   /** Composes the routes, at the first request that needs them: a program is started before any service is used. */
   app: () => AnyElysia;
+  /** Other services of the listener: each has all routes of some targets, and `app` has none of theirs. */
+  mounts?: readonly Mount[];
   /** Responds from the response cache, or returns undefined; notes the size of the body. Called first. */
   cachedResponse?: (request: Request) => Response | undefined;
   /** Shows a failure to a person; undefined where the client gets its JSON. */
@@ -68,6 +70,13 @@ export type ServerOptions = Readonly<{
   stats: Pick<RequestMetrics, "responded" | "respondedFromCache">;
   /** Absent: requests are not traced. */
   spans?: RequestSpans | undefined;
+}>;
+
+/** Routes that are composed apart from those of their listener. */
+export type Mount = Readonly<{
+  /** Composes the routes, at the first request for such a target. */
+  app: () => AnyElysia;
+  serves: (target: Target) => boolean;
 }>;
 
 /** A response that was made from a failure. */
@@ -104,9 +113,9 @@ type ComposedRoutes = Readonly<{ root: AnyElysia; table: RouteTable }>;
 
 /** Opens a listener. Throws when the port is taken. */
 export function openServer(options: ServerOptions): HttpServer {
-  const { log, stats, spans, limiter, memory } = options;
+  const { stats, spans, limiter, memory } = options;
   const idleSeconds = options.idleSeconds ?? idleSecondsMax;
-  let composed: ComposedRoutes | undefined;
+  const routesOf = createRoutesOf(options);
   const labels = createRouteLabels(options.service ?? "gateway");
   const connections = createConnections({
     isTrustedProxy: options.isTrustedProxy,
@@ -136,8 +145,7 @@ export function openServer(options: ServerOptions): HttpServer {
     const { context } = received;
     const admission = await admit(options, received, arrived.method);
     const { rejected } = admission;
-    composed ??= compose(options.app(), log);
-    const made = rejected ?? (await route(received, composed));
+    const made = rejected ?? (await route(received, routesOf));
     const settled = account === undefined ? made : await account.settle(made);
     connections.resetIdleTimeout(arrived, server, settled);
     const response = finish(shownTo(arrived, received, settled, options), context, draining);
@@ -243,6 +251,20 @@ function shownTo(
 /** Messages of failures by request: the response that the router passes on is another object than the handler's. */
 const failureMessages = new WeakMap<Request, string>();
 
+/** Finds the routes of a target. */
+function createRoutesOf({ app, mounts = [], log }: ServerOptions): (target: Target) => ComposedRoutes {
+  const composedOnce = (each: () => AnyElysia) => {
+    let composed: ComposedRoutes | undefined;
+    return () => {
+      composed ??= compose(each(), log);
+      return composed;
+    };
+  };
+  const own = composedOnce(app);
+  const mounted = mounts.map((each) => ({ serves: each.serves, routes: composedOnce(each.app) }));
+  return (target) => (mounted.find(({ serves }) => serves(target))?.routes ?? own)();
+}
+
 function compose(app: AnyElysia, log: Log): ComposedRoutes {
   const table = createRouteTable(app.routes);
   return { root: withErrorHandler(app, table, log).compile(), table };
@@ -280,10 +302,11 @@ function labelOf({ request, context, rejected }: Received, labels: RouteLabels):
   return labels.ofRoute(pattern, path);
 }
 
-async function route(received: Received, { root, table }: ComposedRoutes): Promise<Response> {
+async function route(received: Received, routesOf: (target: Target) => ComposedRoutes): Promise<Response> {
   const { request, context, rejected } = received;
   if (rejected !== undefined) return failureResponse(rejected);
   const { path } = context.target;
+  const { root, table } = routesOf(context.target);
   if (request.method !== "OPTIONS" || isAdministration(path)) return await root.fetch(request);
   routes.set(request, unrouted);
   const methods = table.methodsOf(path);

@@ -27,7 +27,10 @@ test("a fork is as deep as the number of blocks that it rolls back", async () =>
 
 test("a chunk counts once for each node, and once for its sender", async () => {
   const metrics = createMetrics();
-  const note = createPostMetrics(metrics, ["a", "b", "c", "d"]);
+  const note = createPostMetrics(
+    metrics,
+    ["a", "b", "c", "d"].map((url) => ({ url })),
+  );
   const body = new Uint8Array(0);
   note("/tx", [{ peer: "a", kind: "response", response: { status: 200, body } }]);
   note("/chunk", [

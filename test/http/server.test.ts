@@ -415,6 +415,38 @@ test("requests are counted by service, route, method and status", async () => {
   expect((await metrics.text()).includes(`http_request_duration_seconds_count{${labels}} `)).toBe(true);
 });
 
+describe("routes of another service on the same listener", () => {
+  let composed = 0;
+  const mount = {
+    serves: ({ path }: { path: string }) => path.startsWith("/other/"),
+    app: () => {
+      composed += 1;
+      return new Elysia({ strictPath: true })
+        .get("/other/text", () => textResponse("theirs"))
+        .post("/other/items", () => textResponse("posted"));
+    },
+  };
+  const mounting = open({ app: routes().get("/*", () => textResponse("content")), mounts: [mount] });
+  afterAll(() => mounting.server.close(500));
+  const askMounting = (line: string) => ask(line, "", mounting.server.port);
+
+  test("are composed once, at the first request for them", async () => {
+    expect([said(await askMounting("GET /text")), composed]).toEqual([[200, "text"], 0]);
+    expect([said(await askMounting("GET /other/text")), composed]).toEqual([[200, "theirs"], 1]);
+    expect([said(await askMounting("POST /other/items")), composed]).toEqual([[200, "posted"], 1]);
+  });
+  test("have no route of the listener's own, which matches every path", async () => {
+    expect(said(await askMounting("GET /other/nothing"))).toEqual([404, '"Not Found"']);
+    expect(said(await askMounting("GET /others"))).toEqual([200, "content"]);
+  });
+  test("name their methods", async () => {
+    const rejected = await askMounting("GET /other/items");
+    expect([rejected.status, header(rejected, "allow")]).toEqual([405, "POST, OPTIONS"]);
+    const preflight = await askMounting("OPTIONS /other/items");
+    expect(header(preflight, "access-control-allow-methods")).toBe("POST, OPTIONS");
+  });
+});
+
 describe("closing", () => {
   test("completes responses in flight, accepts no new connections, and ends", async () => {
     const closing = open();

@@ -139,7 +139,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
   const routes = new Elysia({ strictPath: true })
     .onRequest(({ request }) => {
       if (hosts.roots.length === 0) return undefined;
-      return hosts.meaningOf(contextOf(request).target.host).kind === "shared" ? undefined : serve(request);
+      return hosts.isOwn(contextOf(request).target.host) ? undefined : serve(request);
     })
     .all("/*", ({ request }) => serve(request), { parse: "none", detail: contentDetail });
   return { hit, sender, routes };

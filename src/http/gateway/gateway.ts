@@ -43,7 +43,6 @@ import { createReferenceRoutes } from "../reference/reference-routes.ts";
 import type { Target } from "../request-target.ts";
 import { normalizedPath } from "../reserved-paths.ts";
 import { jsonTextResponse } from "../responses.ts";
-import type { RegisteredRoute } from "../route-table.ts";
 import { createChainRoutes } from "./chain-routes.ts";
 import { createChunkRoutes } from "./chunk-routes.ts";
 import type { Apex } from "./content-address.ts";
@@ -104,8 +103,6 @@ export type GatewayOptions = Readonly<{
   administration: AnyElysia | undefined;
   /** The pages that use a wallet. */
   walletPages?: WalletPagesOptions | undefined;
-  /** The routes of other services, below prefixes of their own. */
-  services?: readonly AnyElysia[];
   info: InfoOptions;
   health: Health;
   metrics: Metrics;
@@ -145,6 +142,8 @@ export type Gateway = Readonly<{
   failurePage: ReturnType<typeof createFailurePage>;
   /** The path that a request means (`ServerOptions.pathOf`): hosts of content have no other spellings of ours. */
   pathOf: (target: Target) => string;
+  /** Whether a host is the gateway's own, with all routes, and not that of an id or a name. */
+  isOwnHost: (host: string) => boolean;
   /** Drops cached responses of an id: when it is blocked, or its place changed. */
   forget: (id: Id) => void;
   /** Drops all cached responses, also of nodes: when a hash is blocked, or the chain has changed. */
@@ -165,8 +164,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const sources = { provenChunks, ownChunks, relay };
   const chunkParts = { reader, content, ...sources, proofs, relayedData, keep: options.listeners.onChunk };
   const infoText = writeJson(gatewayInfo(options.info));
-  const urls = nodes.all.map(({ url }) => url);
-  const spread = createSpread(nodes, undefined, createPostMetrics(metrics, urls));
+  const spread = createSpread(nodes, undefined, createPostMetrics(metrics, nodes.all));
 
   const transactions = createTransactions({ reader, content, relay, relayedData, checkRelayed });
   const contentRoutes = createContentRoutes({
@@ -223,18 +221,19 @@ export function createGateway(options: GatewayOptions): Gateway {
   for (const routes of addedRoutes(options)) app.use(routes);
   if (settings.apex === undefined)
     app.get("/", ({ request }) => frontResponse(request, app, options, infoText), { detail: rootDetail });
-  app.use(createReferenceRoutes(gatewayReference, () => ownRoutes(app, options.services), settings.publicUrl));
+  app.use(createReferenceRoutes(gatewayReference, () => app.routes, settings.publicUrl));
   app.use(contentRoutes.routes);
   const forgetAll = inOrder(memory.clear, relay.forgetAll, network.forget);
   const failurePage = createFailurePage({ hosts, publicUrl: settings.publicUrl, has: hasRoute(app) });
-  return { app, hit: contentRoutes.hit, failurePage, pathOf: pathsOn(hosts), forget: memory.forget, forgetAll };
+  const lookUp = { pathOf: pathsOn(hosts), isOwnHost: hosts.isOwn };
+  return { app, hit: contentRoutes.hit, failurePage, ...lookUp, forget: memory.forget, forgetAll };
 }
 
 /** The routes of the program's other parts, and the pages that use them. */
-function addedRoutes({ administration, events, services = [], walletPages }: GatewayOptions): readonly AnyElysia[] {
+function addedRoutes({ administration, events, walletPages }: GatewayOptions): readonly AnyElysia[] {
   const pages = walletPages && createWalletPageRoutes(walletPages);
   const live = events && createEventRoutes(events);
-  return [pages, live, administration, ...services].filter((routes) => routes !== undefined);
+  return [pages, live, administration].filter((routes) => routes !== undefined);
 }
 
 /** The front page for browsers, and the information record for programs. */
@@ -254,17 +253,11 @@ function hasRoute(app: AnyElysia): (path: string) => boolean {
   return (path) => app.routes.some((route) => route.path === path);
 }
 
-/** The routes of the gateway's document: mounted services have documents of their own. */
-function ownRoutes(app: AnyElysia, services: readonly AnyElysia[] = []): readonly RegisteredRoute[] {
-  const mounted = new Set(services.flatMap(({ routes }) => routes.map(({ path }) => path)));
-  return app.routes.filter(({ path }) => !mounted.has(path));
-}
-
 /** Hosts of content have none of our paths, and so no other spellings of them. */
 function pathsOn(hosts: Hosts): Gateway["pathOf"] {
   return ({ host, path }) => {
     const meant = normalizedPath(path);
-    return meant === path || hosts.meaningOf(host).kind === "shared" ? meant : path;
+    return meant === path || hosts.isOwn(host) ? meant : path;
   };
 }
 
