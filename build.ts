@@ -37,6 +37,12 @@ const patches: readonly Patch[] = [
     before: "return isBun && Bun.gc(!1), fn;",
     after: "return fn;",
   },
+  {
+    // It would load node:http and node:zlib at each start, to send metrics to a server that nothing here uses.
+    file: /prom-client\/index\.js$/,
+    before: "exports.Pushgateway = require('./lib/pushgateway');",
+    after: "",
+  },
 ];
 
 /** Applies the patches. A package that has changed ends the build. */
@@ -100,6 +106,8 @@ const result = await Bun.build({
   minify: true,
   // Compiled ahead: a start takes about half as long (measured).
   bytecode: true,
+  // A command loads its own code only: a start takes a tenth less (measured).
+  splitting: true,
   format: "esm",
   sourcemap: "none",
   plugins: [patchPackages],
