@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { idFromBytes } from "../src/arweave/id.ts";
 import { fillIndex } from "./graphql.ts";
-import { type Bench, type BenchSize, median } from "./harness.ts";
+import { type Bench, type BenchSize, median, percentile } from "./harness.ts";
 import { startServed } from "./served.ts";
 
 const sizes: Readonly<Record<BenchSize, { items: number; asked: number; rounds: number }>> = {
@@ -38,10 +38,10 @@ export const attacksBench: Bench = {
       let sent = (await underAttack(url, 0, () => latencies(url, ids, Math.ceil(asked / 4)))).queries;
       const pairs: { idle: number; attacked: number; ratio: number; queries: number }[] = [];
       for (let round = 0; round < rounds; round += 1) {
-        const idle = ninetyNinth(await latencies(url, ids, asked));
+        const idle = percentile(await latencies(url, ids, asked), 0.99);
         const { response, queries } = await underAttack(url, sent, () => latencies(url, ids, asked));
         sent += queries;
-        const attacked = ninetyNinth(response);
+        const attacked = percentile(response, 0.99);
         pairs.push({ idle, attacked, ratio: attacked / idle, queries });
       }
       const middle = (name: keyof (typeof pairs)[number]) => median(pairs.map((pair) => pair[name]));
@@ -101,8 +101,4 @@ async function underAttack<Result>(url: string, sent: number, work: () => Promis
   const { value } = await output.read();
   await child.exited; // after the last response: running requests would count as idle
   return { response, queries: Number(Buffer.from(value ?? []).toString()) };
-}
-
-function ninetyNinth(times: readonly number[]): number {
-  return times.toSorted((left, right) => left - right)[Math.floor((times.length - 1) * 0.99)] ?? Number.NaN;
 }

@@ -20,7 +20,7 @@ import { openIndexReader } from "../src/store/index/index-reader.ts";
 import { allColumns, type IndexReader, type ItemRow, noColumns, type PageRow } from "../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writer.ts";
 import type { Place } from "../src/store/index/place.ts";
-import { type Bench, type BenchSize, inOrder, type Outcome, perSecond, timed } from "./harness.ts";
+import { type Bench, type BenchSize, inOrder, type Outcome, percentile, perSecond, timed } from "./harness.ts";
 import { runLoad } from "./http-client.ts";
 import { blockRow, transactionRow } from "./sample-rows.ts";
 import { cpuNanos, threadNanos } from "./served.ts";
@@ -115,8 +115,7 @@ async function measureFilters(execute: QueryExecutor, size: BenchSize) {
     await bodyOf(execute, twoTags, { folder });
     if (query >= 10) times.push(performance.now() - start);
   }
-  times.sort((a, b) => a - b);
-  const at = (part: number) => (times[Math.floor((times.length - 1) * part)] ?? 0).toFixed(2);
+  const at = (share: number) => percentile(times, share).toFixed(2);
   return {
     name: `GraphQL page by two tags of ${items.toLocaleString("en")} items, p50 / p99`,
     metric: `${at(0.5)} / ${at(0.99)} ms`,

@@ -33,6 +33,12 @@ export function median(values: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
+/** The least value that a share of all values does not exceed (nearest rank). @param values - One or more. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((left, right) => left - right);
+  return sorted[Math.ceil(sorted.length * share) - 1] ?? Number.NaN;
+}
+
 /** The result of a round: units of work, and a digest that must be equal in all rounds. */
 export type Outcome = Readonly<{ amount: number; digest: string }>;
 

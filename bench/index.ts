@@ -6,7 +6,7 @@
  * transaction and 1.5 k/s with a thousand, 3,900 bytes per item, measured on such a machine.
  * @module
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { addressOf, blockHashFromBytes, idFromBytes } from "../src/arweave/id.ts";
@@ -28,7 +28,8 @@ import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writ
 import { filterFolderOf } from "../src/store/index/part-filter.ts";
 import { encodeItems, serializeBatch } from "../src/store/index/row-batch.ts";
 import { openPool } from "../src/threads/pool.ts";
-import { type Bench, type BenchRow, type BenchSize, median, perSecond } from "./harness.ts";
+import { measureCold, type ReadPage } from "./cold-pages.ts";
+import { type Bench, type BenchRow, type BenchSize, median, percentile, perSecond } from "./harness.ts";
 import { blockRow, transactionRow } from "./sample-rows.ts";
 
 const sizes: Readonly<Record<BenchSize, { items: number; batch: number; queries: number; cold: number }>> = {
@@ -334,10 +335,9 @@ function measureIds(reader: IndexReader, items: number, queries: number): BenchR
       assert((place !== undefined) === (kind === "item"), "an id has a place exactly when it was added");
       return elapsed;
     });
-    const slowest = times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0;
     return {
       name: `place of an id that is ${kind === "item" ? "present" : "absent"}`,
-      metric: `p50 ${(median(times) * 1_000).toFixed(0)} µs, p99 ${(slowest * 1_000).toFixed(0)} µs`,
+      metric: `p50 ${(median(times) * 1_000).toFixed(0)} µs, p99 ${(percentile(times, 0.99) * 1_000).toFixed(0)} µs`,
       target: kind === "item" ? "p50 ≤ 200 µs" : "p50 ≤ 20 µs",
     };
   });
@@ -353,8 +353,7 @@ export function readPage(reader: IndexReader, filters: Partial<PagePlan>) {
 }
 
 function latencies(times: readonly number[]): string {
-  const slowest = times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0;
-  return `p50 ${median(times).toFixed(2)} ms, p99 ${slowest.toFixed(2)} ms`;
+  return `p50 ${median(times).toFixed(2)} ms, p99 ${percentile(times, 0.99).toFixed(2)} ms`;
 }
 
 /** A process that reads pages while the last tenth of the rows is added. @param items - Rows that are there by then. */
@@ -395,9 +394,12 @@ function measurePages(path: string, items: number, { queries, cold, beside }: Pa
     };
   };
   return Object.entries(pageQueries).map(([name, filtersOf]) => {
-    const isCold = cold > 0 && dropCaches();
+    const coldPages = Array.from({ length: cold }, (_, index): ReadPage => {
+      const filters = filtersOf(scatter(index, 10) % items);
+      return (opened) => readPage(opened, filters).milliseconds;
+    });
+    const coldText = measureCold(path, coldPages);
     const reader = openIndexReader(path);
-    const coldText = isCold ? `; cold ${measure(reader, filtersOf, cold, 10).text}` : "";
     // The first pass reads from the disk what the second one, which counts, finds in memory.
     measure(reader, filtersOf, queries, 9);
     const hot = measure(reader, filtersOf, queries, 9);
@@ -407,19 +409,8 @@ function measurePages(path: string, items: number, { queries, cold, beside }: Pa
     const besideText = besideTimes.length > 0 ? `; while the writer runs ${latencies(besideTimes)}` : "";
     return {
       name: `page of 100 ${name}`,
-      metric: `${hot.text}, ${(hot.found / queries).toFixed(0)} rows${coldText}${besideText}`,
+      metric: `${hot.text}, ${(hot.found / queries).toFixed(0)} rows${coldText === undefined ? "" : `; cold ${coldText}`}${besideText}`,
       target: "p99 ≤ 15 ms, also while the writer runs; cold 50 ms",
     };
   });
-}
-
-/** Drops the system's cache of files. @returns False where it is not permitted. */
-function dropCaches(): boolean {
-  try {
-    Bun.spawnSync(["sync"]);
-    writeFileSync("/proc/sys/vm/drop_caches", "1");
-    return true;
-  } catch {
-    return false; // not Linux, or not root
-  }
 }
