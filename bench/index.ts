@@ -398,7 +398,8 @@ function measurePages(path: string, items: number, { queries, cold, beside }: Pa
       const filters = filtersOf(scatter(index, 10) % items);
       return (opened) => readPage(opened, filters).milliseconds;
     });
-    const coldText = measureCold(path, coldPages);
+    const coldTimes = measureCold(path, coldPages);
+    const coldText = coldTimes === undefined ? "" : `; cold ${coldTimes}`;
     const reader = openIndexReader(path);
     // The first pass reads from the disk what the second one, which counts, finds in memory.
     measure(reader, filtersOf, queries, 9);
@@ -409,7 +410,7 @@ function measurePages(path: string, items: number, { queries, cold, beside }: Pa
     const besideText = besideTimes.length > 0 ? `; while the writer runs ${latencies(besideTimes)}` : "";
     return {
       name: `page of 100 ${name}`,
-      metric: `${hot.text}, ${(hot.found / queries).toFixed(0)} rows${coldText === undefined ? "" : `; cold ${coldText}`}${besideText}`,
+      metric: `${hot.text}, ${(hot.found / queries).toFixed(0)} rows${coldText}${besideText}`,
       target: "p99 ≤ 15 ms, also while the writer runs; cold 50 ms",
     };
   });
