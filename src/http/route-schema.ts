@@ -131,19 +131,33 @@ export type RouteDescription = Readonly<{
   responses: Responses;
 }>;
 
-/** Writes a description as Elysia and its swagger plugin have it. */
-export function described({ tag, body, isGuarded, ...description }: RouteDescription): DocumentDecoration {
-  const requestBody =
-    body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: body.required ?? true,
-            content: { [body.type]: { schema: body.schema, example: body.example } },
-          },
-        };
-  const security = isGuarded === true ? { security: [{ key: [] }] } : {};
-  return JSON.parse(JSON.stringify({ tags: [tag], ...description, ...requestBody, ...security }));
+/** An operation of the API reference. */
+export type DescribedOperation = Readonly<{
+  /** Only where the document shows another path than that of the route. */
+  path?: string;
+  method?: string;
+  tags: readonly string[];
+  summary: string;
+  description?: string;
+  parameters?: readonly Parameter[];
+  requestBody?: Readonly<{
+    required: boolean;
+    content: Readonly<Record<string, Readonly<{ schema: Schema; example?: unknown }>>>;
+  }>;
+  security?: readonly Readonly<Record<string, readonly string[]>>[];
+  responses: Responses;
+}>;
+
+/**
+ * What a route carries for the API reference. The operations are made with the document, because Elysia copies what a
+ * route carries whenever routes are joined.
+ */
+type Decoration = DocumentDecoration & Readonly<{ operations: () => readonly DescribedOperation[] }>;
+
+/** Describes a route under its own path. */
+export function described(description: RouteDescription): DocumentDecoration {
+  const decoration: Decoration = { operations: () => [operationOf(description)] };
+  return decoration;
 }
 
 /** A description with the path that the document shows. */
@@ -154,11 +168,35 @@ export type PathDescription = RouteDescription & Readonly<{ path: string; method
  * whose parameter the router must name as its neighbours do, or the HEAD of a GET.
  */
 export function describedAs(...descriptions: readonly PathDescription[]): DocumentDecoration {
-  return JSON.parse(
-    JSON.stringify({
-      operations: descriptions.map(({ path, method, ...rest }) => ({ ...described(rest), path, method })),
-    }),
-  );
+  const decoration: Decoration = {
+    operations: () =>
+      descriptions.map(({ path, method, ...rest }) => {
+        return { ...operationOf(rest), path, ...(method === undefined ? {} : { method }) };
+      }),
+  };
+  return decoration;
+}
+
+function operationOf({ tag, body, isGuarded, ...description }: RouteDescription): DescribedOperation {
+  return {
+    tags: [tag],
+    ...description,
+    ...(body === undefined ? {} : { requestBody: requestBodyOf(body) }),
+    ...(isGuarded === true ? { security: [{ key: [] }] } : {}),
+  };
+}
+
+function requestBodyOf({ required = true, type, schema, example }: NonNullable<RouteDescription["body"]>) {
+  return { required, content: { [type]: { schema, example } } };
+}
+
+/** The operations that a route describes. @param decoration - The `detail` of a route. */
+export function operationsIn(decoration: unknown): readonly DescribedOperation[] {
+  return isDecoration(decoration) ? decoration.operations() : [];
+}
+
+function isDecoration(value: unknown): value is Decoration {
+  return typeof value === "object" && value !== null && "operations" in value;
 }
 
 /** The parameters of a path, as OpenAPI has them. @param schema - The schema that Elysia validates them with. */

@@ -9,9 +9,9 @@
 import { Elysia } from "elysia";
 import { assert } from "../../lib/assert.ts";
 import { version } from "../../version.ts";
-import { pathParametersOf } from "../route-schema.ts";
+import { type DescribedOperation, operationsIn, pathParametersOf } from "../route-schema.ts";
 import type { RegisteredRoute } from "../route-table.ts";
-import type { Parameter, Responses, Schema } from "./openapi-types.ts";
+import type { Responses, Schema } from "./openapi-types.ts";
 
 /** The parts of a document that no route declares. */
 export type Reference = Readonly<{
@@ -71,37 +71,15 @@ function withoutBodies(replies: Responses): Responses {
 }
 
 /** One operation of the document. */
-export type Operation = Readonly<{
-  method: string;
-  path: string;
-  summary: string;
-  tags: readonly string[];
-  description?: string;
-  parameters?: readonly Parameter[];
-  requestBody?: Readonly<{ content: Readonly<Record<string, Readonly<{ schema: Schema; example?: unknown }>>> }>;
-  responses: Responses;
-}>;
+export type Operation = DescribedOperation & Readonly<{ method: string; path: string }>;
 
 /** The operations of those routes that describe themselves. */
 export function operationsOf(routes: readonly RegisteredRoute[]): readonly Operation[] {
   return routes.flatMap(({ method, path, hooks: { detail, params } = {} }) => {
     if (path === "") return [];
-    return descriptionsOf(detail).map((description) => {
-      const parameters = [...pathParametersOf(params), ...(description.parameters ?? [])];
-      return { method, path, ...description, ...(parameters.length === 0 ? {} : { parameters }) };
+    return operationsIn(detail).map((operation) => {
+      const parameters = [...pathParametersOf(params), ...(operation.parameters ?? [])];
+      return { method, path, ...operation, ...(parameters.length === 0 ? {} : { parameters }) };
     });
   });
-}
-
-/** An operation as a route has it, with its own path where it has one. */
-type Described = Omit<Operation, "method" | "path"> & Readonly<{ method?: string; path?: string }>;
-
-function descriptionsOf(detail: unknown): readonly Described[] {
-  if (typeof detail !== "object" || detail === null) return [];
-  if ("operations" in detail && Array.isArray(detail.operations)) return detail.operations.flatMap(descriptionsOf);
-  return isDescribed(detail) ? [detail] : [];
-}
-
-function isDescribed(detail: object): detail is Described {
-  return "summary" in detail && "responses" in detail;
 }
