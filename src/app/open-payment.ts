@@ -166,7 +166,7 @@ function openSales(app: AppContext, parts: PaymentParts, { credits, makeId, pric
   const service: Service = {
     reference: paymentReference,
     publicUrl: config.PAYMENT_PUBLIC_URL,
-    routes: [
+    routes: () => [
       createPaymentInformationRoutes({
         release: version,
         gatewayUrl,
@@ -176,7 +176,7 @@ function openSales(app: AppContext, parts: PaymentParts, { credits, makeId, pric
         metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : metrics,
       }),
       createPriceRoutes({ prices, promoGuard }),
-      ...cards.routes,
+      ...cards.routes(),
       createTokenRoutes({ payments, reportGuard }),
       createX402Routes({ x402: x402.x402, publicUrl }),
       createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
@@ -347,7 +347,7 @@ function openCards({ config, log, closers }: AppContext, parts: CardParts): Open
       provider &&
       events &&
       ((order, signal) => refundPayment({ ledger, provider, events, clock: systemClock }, order, signal)),
-    routes: [
+    routes: () => [
       createTopUpRoutes({ topUps, promoGuard, sessionGuard, publicUrl, returnOrigins }),
       createQuoteRoutes({ quote: (id) => ledger.read((tx) => findQuote(tx, id)), accountUrl: parts.accountUrl }),
       createWebhookRoutes({ events, secrets, clock: systemClock }),

@@ -144,7 +144,7 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
   const service: Service = {
     reference: uploadReference,
     publicUrl: config.UPLOAD_PUBLIC_URL,
-    routes: [
+    routes: () => [
       createUploadInformationRoutes({
         release: version,
         gatewayUrl,

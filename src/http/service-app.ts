@@ -11,8 +11,8 @@ export type Service = Readonly<{
   reference: Reference;
   /** Address of the service in the settings. */
   publicUrl?: string | undefined;
-  /** Routes without a prefix; each is served below every prefix. */
-  routes: readonly AnyElysia[];
+  /** Creates the routes, without a prefix; each is served below every prefix. */
+  routes: () => readonly AnyElysia[];
 }>;
 
 /** The version that clients put before every path. */
@@ -20,7 +20,7 @@ const versionPrefix = "/v1";
 
 /** @param prefix - "" or "/payment". */
 export function createServiceApp({ reference, publicUrl, routes }: Service, prefix = ""): AnyElysia {
-  const all = routes.reduce<AnyElysia>((app, each) => app.use(each), new Elysia({ strictPath: true }));
+  const all = routes().reduce<AnyElysia>((app, each) => app.use(each), new Elysia({ strictPath: true }));
   // One document for both prefixes: its paths are relative. It does not list itself.
   const described = [...all.routes];
   all.use(createReferenceRoutes(reference, () => described, publicUrl));
