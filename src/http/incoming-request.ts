@@ -98,12 +98,14 @@ const hostPattern = /^(?:[a-z0-9](?:[a-z0-9._-]{0,253}[a-z0-9])?|\[[0-9a-f:.]{2,
 
 /** The host that a trusted proxy forwards, otherwise the Host header; "" for an invalid host. */
 function hostOf(request: Request, target: Target, connection: Connection): string {
-  const { headers } = request;
-  const isForwarded = connection.isTrustedProxy(connection.peerAddress());
-  const forwarded = isForwarded ? headers.get("x-forwarded-host")?.toLowerCase() : undefined;
-  const host = forwarded !== undefined && hostPattern.test(forwarded) ? forwarded : target.host;
+  const forwardedHost = request.headers.get("x-forwarded-host")?.toLowerCase();
+  const forwardedPort = request.headers.get("x-forwarded-port");
+  const isForwarded =
+    (forwardedHost !== undefined || forwardedPort !== null) && connection.isTrustedProxy(connection.peerAddress());
+  const isNamedHost = isForwarded && forwardedHost !== undefined && hostPattern.test(forwardedHost);
+  const host = isNamedHost ? forwardedHost : target.host;
   if (!hostPattern.test(host)) return "";
-  const port = isForwarded ? Number(headers.get("x-forwarded-port") ?? "") : 0;
+  const port = isForwarded ? Number(forwardedPort ?? "") : 0;
   const isNamed = Number.isInteger(port) && port > 0 && port < 65_536 && hostPort(host) === "";
   return isNamed && port !== defaultPorts[schemeOf(request, target, connection)] ? `${host}:${port}` : host;
 }
