@@ -134,10 +134,10 @@ async function ended<Value>(
   }
 }
 
-type Builder = Readonly<{ pool: Pick<Pool<Workers["manifests"]>, "run">; shared: SharedArrayBuffer }>;
+type Builder = Pick<Pool<Workers["manifests"]>, "run">;
 
 function createBuilders({ indexes, builders, randomBytes, clock, log }: LargeManifestsOptions, life: AbortSignal) {
-  const idle: Builder[] = builders.map((pool) => ({ pool, shared: new SharedArrayBuffer(buildPieceBytes) }));
+  const idle: Builder[] = [...builders];
   const semaphore = createSemaphore(builders.length, buildsMax);
 
   async function takePermit(signal: AbortSignal): Promise<Release> {
@@ -176,12 +176,13 @@ function createBuilders({ indexes, builders, randomBytes, clock, log }: LargeMan
 
 /** Passes a manifest to a builder piece by piece, until the index is complete or the builder stops. */
 async function feed(
-  { pool, shared }: Builder,
+  pool: Builder,
   begin: BeginIndex,
   manifest: OpenContent,
   signal: AbortSignal,
 ): Promise<BuildIndexResult> {
   const session = begin.temporaryPath;
+  const shared = new SharedArrayBuffer(buildPieceBytes);
   const buffer = new Uint8Array(shared);
   let held = 0;
   let given = 0;

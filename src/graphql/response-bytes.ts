@@ -41,11 +41,15 @@ const bytesPerUnitMax = 3;
 
 /**
  * Creates the function that begins responses. They share a buffer, which would else be allocated for each: one
- * response is finished before the next is begun.
+ * response is finished before the next is begun. The first response allocates it: before, it would only add to what the
+ * collector counts during the start.
  */
 export function createOutputs(): () => Output {
-  const stored = new Uint8Array(storedBytes);
-  return () => ({ bytes: stored, size: 0, shared: new Map() });
+  let stored: Uint8Array<ArrayBuffer> | undefined;
+  return () => {
+    stored ??= new Uint8Array(storedBytes);
+    return { bytes: stored, size: 0, shared: new Map() };
+  };
 }
 
 /** Ends a response. @returns Its bytes, in a buffer of exactly their size. */

@@ -203,14 +203,18 @@ export function presentSteps(stored: Uint8Array): number[] {
 }
 
 /** Shared and never changed. */
-const absentPage: Page = readPage(undefined);
+const absentPage: Page = emptyPage();
+
+function emptyPage(): Page {
+  return { sums: new BigUint64Array(stepsPerPage), checked: new Uint8Array(stepsPerPage), present: 0, checkedCount: 0 };
+}
 
 function readPage(stored: Uint8Array | undefined): Page {
-  const sums = new BigUint64Array(stepsPerPage);
-  if (stored !== undefined) new Uint8Array(sums.buffer).set(stored.subarray(0, sums.byteLength));
-  let present = 0;
-  for (const sum of sums) if (sum !== 0n) present += 1;
-  return { sums, checked: new Uint8Array(stepsPerPage), present, checkedCount: 0 };
+  const page = emptyPage();
+  if (stored === undefined) return page;
+  new Uint8Array(page.sums.buffer).set(stored.subarray(0, page.sums.byteLength));
+  for (const sum of page.sums) if (sum !== 0n) page.present += 1;
+  return page;
 }
 
 function append(spans: { start: number; end: number }[], span: ByteSpan): void {
