@@ -13,6 +13,7 @@ import { libraryAsset } from "./src/columnar/duckdb-library.ts";
 import { bundleScriptPages } from "./src/http/gateway/script-pages.ts";
 import { bundleGraphiql } from "./src/http/graphql/graphiql.ts";
 import { readApiDocs } from "./src/http/reference/api-docs-assets.ts";
+import { headSizeOption } from "./src/http/request-limits.ts";
 import { workerEntries } from "./src/threads/pool.ts";
 
 const root = import.meta.dir;
@@ -111,7 +112,7 @@ const result = await Bun.build({
   format: "esm",
   sourcemap: "none",
   plugins: [patchPackages],
-  compile: { outfile },
+  compile: { outfile, execArgv: [headSizeOption] },
 });
 
 for (const message of result.logs) console.error(String(message));

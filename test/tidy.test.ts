@@ -114,6 +114,15 @@ describe("the source tree", () => {
     expect(circles).toEqual([]);
   });
 
+  test("loads the streams of the runtime, which take long, after the start of a server", () => {
+    const byPath = new Map(sources.map((source) => [source.path, source]));
+    const loaded = new Set(["src/main.ts", "src/cli/serve.ts"]);
+    for (const path of loaded) for (const next of loadsOf(byPath.get(path))) if (byPath.has(next)) loaded.add(next);
+    expect(loaded.size).toBeGreaterThan(200);
+    const faults = [...loaded].filter((path) => loadsOf(byPath.get(path)).some((name) => streamModules.test(name)));
+    expect(faults).toEqual([]);
+  });
+
   test("has no unused file", () => {
     const used = new Set([...sources, ...tests].flatMap(importsOf));
     const entries = /^(src\/main\.ts|src\/.*\.d\.ts|workers\/[^/]+\.ts|bench\/[^/]+\.ts|console\/.*)$/;
@@ -235,6 +244,17 @@ function importsOf({ path, text }: Source): string[] {
   const pattern = /(?:from|import)\s*\(?\s*"(\.{1,2}\/[^"]+)"|new URL\("(\.{1,2}\/[^"]+\.tsx?)"/g;
   return [...text.matchAll(pattern)].map((match) =>
     relative(root, resolve(root, dirname(path), match[1] ?? match[2] ?? "")),
+  );
+}
+
+/** Modules of the runtime that are streams or load them. Source: src/lib/late-modules.ts. */
+const streamModules = /^node:(child_process|crypto|dns|https?|net|readline|stream|tls|zlib)\b/;
+
+/** Files and modules that are loaded with a file: what it imports as more than types, and not later. */
+function loadsOf(source: Source | undefined): string[] {
+  const pattern = /^(?:import|export) (?!type\b)[^"]*?from "([^"]+)";$/gm;
+  return [...(source?.text ?? "").matchAll(pattern)].map(([, name = ""]) =>
+    name.startsWith(".") ? relative(root, resolve(root, dirname(source?.path ?? ""), name)) : name,
   );
 }
 

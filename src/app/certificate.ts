@@ -2,13 +2,12 @@
  * The TLS certificate of the listeners. It is read from its files at the start, and again on SIGHUP.
  * @module
  */
-import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { createSecureContext } from "node:tls";
 import type { Config } from "../config/settings.ts";
 import type { Certificate } from "../http/listener.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
+import { nodeCrypto } from "../lib/late-modules.ts";
 import type { Log } from "../lib/log.ts";
 import { badSettings } from "./complaints.ts";
 
@@ -80,8 +79,9 @@ export function renewOnHangup(
 function readCertificate(files: CertificateFiles): ReadCertificate {
   const certificate = { cert: readPem(files.cert), key: readPem(files.key) };
   try {
+    const { X509Certificate } = nodeCrypto();
     const read = new X509Certificate(certificate.cert);
-    createSecureContext(certificate);
+    process.getBuiltinModule("node:tls").createSecureContext(certificate);
     const { subject, subjectAltName = "", validTo, fingerprint256 } = read;
     const details = { subject, names: subjectAltName, validTo, fingerprint: fingerprint256 };
     return { certificate, details, validToMs: Date.parse(validTo) };

@@ -3,7 +3,6 @@
  * @module
  */
 
-import { randomBytes } from "node:crypto";
 import {
   closeSync,
   existsSync,
@@ -23,6 +22,7 @@ import type { Config } from "../config/settings.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
 import { type MakeRsaJwk, makeRsaJwk } from "../lib/rsa.ts";
 import { badSettings } from "./complaints.ts";
+import { systemRandomBytes } from "./random.ts";
 
 const keyBytes = 32;
 
@@ -36,8 +36,8 @@ export function storedKey(folder: string, name: string): Uint8Array {
   const path = join(folder, name);
   const stored = read(path);
   if (stored !== undefined) return stored;
-  const draft = `${path}.${randomBytes(8).toString("hex")}`;
-  writeDurably(draft, randomBytes(keyBytes).toString("hex"));
+  const draft = `${path}.${systemRandomBytes(8).toHex()}`;
+  writeDurably(draft, systemRandomBytes(keyBytes).toHex());
   try {
     // A link is atomic and never replaces a file.
     linkSync(draft, path);

@@ -3,12 +3,13 @@
  * Source: RFC 7517; RFC 7518 §6; docs/reference/formats.md#identifiers.
  * @module
  */
-import { createPrivateKey, type KeyObject } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { concatBytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { nodeCrypto } from "../lib/late-modules.ts";
 import { signRsaPss } from "../lib/rsa.ts";
 import { compressPoint, secp256k1 } from "../lib/secp256k1.ts";
 import type { Address } from "./id.ts";
@@ -80,7 +81,10 @@ export function ecdsaWallet(privateKey: Uint8Array): Wallet {
 function importRsa(jwk: JsonObject): KeyObject {
   const parts = ["n", "d", "p", "q", "dp", "dq", "qi"].map((name) => [name, jwk[name]]);
   try {
-    return createPrivateKey({ key: { ...Object.fromEntries(parts), kty: "RSA", e: "AQAB" }, format: "jwk" });
+    return nodeCrypto().createPrivateKey({
+      key: { ...Object.fromEntries(parts), kty: "RSA", e: "AQAB" },
+      format: "jwk",
+    });
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new Failure("malformed_input", { reason: `the RSA key cannot be used: ${why}` }, cause);

@@ -5,7 +5,6 @@
  * Source: docs/reference/threats.md (S1).
  * @module
  */
-import { lookup } from "node:dns/promises";
 import ipaddr from "ipaddr.js";
 import { type Fault, fault, type Reach } from "../lib/http-client.ts";
 import { untilStopped } from "../lib/stop.ts";
@@ -23,7 +22,10 @@ export type ReachRules = Readonly<{
 }>;
 
 /** Asks as the rest of this machine does, its hosts file included. */
-const resolveHere: Resolve = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
+const resolveHere: Resolve = async (name) => {
+  const { lookup } = process.getBuiltinModule("node:dns/promises");
+  return (await lookup(name, { all: true })).map(({ address }) => address);
+};
 
 /** Makes a reach that keeps to its rules. */
 export function createReach({ ports, allowsPrivate, resolve = resolveHere }: ReachRules): Reach {

@@ -9,12 +9,17 @@ import { readUploadWallet } from "../app/keys.ts";
 import { openLog, openProgram, openProgramWithoutGateway } from "../app/program.ts";
 import type { Config } from "../config/settings.ts";
 import { createClosers } from "../lib/closers.ts";
+import { openLineWriter } from "../lib/log.ts";
 import { runUntilStopped } from "./until-stopped.ts";
+
+const standardOutput = 1;
 
 /** Runs until a signal stops it. @returns The exit code. */
 export async function runServe(config: Config, options: Readonly<{ json: boolean }>): Promise<number> {
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);
+  const output = openLineWriter(standardOutput);
+  closers.add("output", output.close);
   const running = runUntilStopped({ closers, log }, async () => {
     const wallet = config.WALLET_FILE === undefined ? undefined : readUploadWallet("WALLET_FILE", config.WALLET_FILE);
     const folder = takeFolder(config, closers);
@@ -38,7 +43,7 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
       nodes: config.TRUSTED_NODE_URL,
       ...shownKey,
     };
-    process.stdout.write(options.json ? `${JSON.stringify(record)}\n` : text(record));
+    output.write(options.json ? `${JSON.stringify(record)}\n` : text(record));
   });
   return await running.catch((error: unknown) => {
     throw explainDamage(error, dataFolderAt(config.DATA_DIR), config);

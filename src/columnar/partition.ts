@@ -6,7 +6,6 @@
  * Source: docs/reference/columnar.md#files.
  * @module
  */
-import { createHash } from "node:crypto";
 import { createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
@@ -352,7 +351,7 @@ export async function compareFile(
   { path, bytes, sha256 }: ExportedFile,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const hash = createHash("sha256");
+  const hash = new Bun.CryptoHasher("sha256");
   let size = 0;
   for await (const part of createReadStream(join(folder, path), { highWaterMark: 2 ** 20, signal })) {
     hash.update(part);

@@ -5,7 +5,7 @@
  * sentence with the value and the setting's name.
  * @module
  */
-import { isIPv6 } from "node:net";
+import ipaddr from "ipaddr.js";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { readBytes } from "../lib/quantity-text.ts";
 
@@ -128,7 +128,7 @@ export function rootHost(value: string): string {
 
 /** An address to listen on, or the name of a host; the port is a separate setting. */
 export function listenHost(value: string): string {
-  if (!/^[\w.-]+$/.test(value) && !isIPv6(value)) throw new Error("an address without brackets and port");
+  if (!/^[\w.-]+$/.test(value) && !ipaddr.IPv6.isValid(value)) throw new Error("an address without brackets and port");
   return value;
 }
 

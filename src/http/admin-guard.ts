@@ -6,7 +6,6 @@
  * Source: docs/reference/gateway.md#administration; docs/reference/threats.md (S2).
  * @module
  */
-import { timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -29,7 +28,7 @@ export type AdminGuardOptions = Readonly<{
   clock: Clock;
   /** Waits; rejects with the signal's reason when it is aborted. */
   sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Compares two hashes in constant time; `timingSafeEqual` unless given. */
+  /** Compares two hashes in constant time; `crypto.timingSafeEqual` unless given. */
   isSame?: (one: Uint8Array, other: Uint8Array) => boolean;
 }>;
 
@@ -54,8 +53,11 @@ const keyLengthMax = 4_096;
 
 type Guesses = Readonly<{ wrong: number; respondedAt: number }>;
 
+/** A call, because the function needs its object. */
+const equalInConstantTime = (one: Uint8Array, other: Uint8Array): boolean => crypto.timingSafeEqual(one, other);
+
 export function createAdminGuard(options: AdminGuardOptions): AdminGuard {
-  const { key, clock, sleep, isSame = timingSafeEqual } = options;
+  const { key, clock, sleep, isSame = equalInConstantTime } = options;
   const expected = hashOf(key);
   const guesses = new LRUCache<string, Guesses>({
     ...entryLimit(addressesMax),

@@ -2,11 +2,10 @@
  * Files of the program's pages: embedded in the binary, or built on the first request; cached compressed.
  * @module
  */
-import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
-import { gunzip, gzip } from "node:zlib";
 import { assert } from "../lib/assert.ts";
+import { nodeZlib } from "../lib/late-modules.ts";
 
 /** Files by name, compressed with gzip; names of embedded files end with ".gz". */
 export type AssetFiles<Name extends string> = Readonly<Record<Name, Uint8Array<ArrayBuffer>>>;
@@ -38,10 +37,10 @@ export function pagePolicy(style = "'self'"): string {
 /** The URL of a file contains its version, so it is cached without expiry. */
 const immutableCache = "public, max-age=31536000, immutable";
 
-const expand = promisify(gunzip);
+const expand = (bytes: Uint8Array) => promisify(nodeZlib().gunzip)(bytes);
 
 /** Off the main thread: a script may have more than 1 MiB. */
-const compress = promisify(gzip);
+const compress = (text: string) => promisify(nodeZlib().gzip)(text);
 
 /** Build-time constant that selects React's production build. */
 const reactMode = ["process", "env", "NODE_ENV"].join(".");
@@ -141,7 +140,7 @@ async function load<Name extends string>(
   make: () => Promise<AssetFiles<Name>>,
 ): Promise<Assets<Name>> {
   const files = (await readEmbedded(names)) ?? (await make());
-  const hash = createHash("sha256");
+  const hash = new Bun.CryptoHasher("sha256");
   for (const name of names) hash.update(files[name]);
   return { files, version: hash.digest("base64url").slice(0, 16) };
 }

@@ -2,7 +2,7 @@
  * Metrics and log lines about requests: every response is counted once and logged once.
  * @module
  */
-import { STATUS_CODES } from "node:http";
+import { StatusMap } from "elysia";
 import type { Log } from "../lib/log.ts";
 import type { Metrics, Series } from "../lib/metrics.ts";
 import { clientClosedStatus } from "./client-disconnect.ts";
@@ -83,7 +83,10 @@ export const knownMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST",
 const otherMethod = "OTHER";
 
 /** Registered statuses; relayed responses of nodes and gateways may have others. */
-const knownStatuses: ReadonlySet<string> = new Set([...Object.keys(STATUS_CODES), String(clientClosedStatus)]);
+const knownStatuses: ReadonlySet<string> = new Set([
+  ...Object.values(StatusMap).map(String),
+  String(clientClosedStatus),
+]);
 
 /** Longest logged user agent; the rest is cut off. Characters. */
 const userAgentMax = 256;

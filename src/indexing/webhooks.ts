@@ -7,7 +7,6 @@
  * Source: docs/decisions/041-webhooks.md; Standard Webhooks 1.0 (headers, signature).
  * @module
  */
-import { createHmac } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { type Filter, type FilterSubject, matches } from "../arweave/filter.ts";
 import { type Id, readId } from "../arweave/id.ts";
@@ -197,7 +196,7 @@ export function deliveryHeaders(
   const id = `msg_${createdAt}_${number}`; // the same however often it is sent
   const headers = { "content-type": "application/json", "webhook-id": id, "webhook-timestamp": String(at) };
   if (secret === undefined) return headers;
-  const signature = createHmac("sha256", keyOf(secret)).update(`${id}.${at}.${body}`).digest("base64");
+  const signature = new Bun.CryptoHasher("sha256", keyOf(secret)).update(`${id}.${at}.${body}`).digest("base64");
   return { ...headers, "webhook-signature": `v1,${signature}` };
 }
 

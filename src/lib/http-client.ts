@@ -9,9 +9,9 @@
  */
 
 import { promisify } from "node:util";
-import { brotliDecompress, gunzip, inflate, zstdDecompress } from "node:zlib";
 import { Failure } from "../failures.ts";
 import { type TracedCall, traceCall } from "./http-spans.ts";
+import { nodeZlib } from "./late-modules.ts";
 import { createSemaphore, type Release } from "./semaphore.ts";
 import { isTimeout, timeout } from "./stop.ts";
 
@@ -480,12 +480,12 @@ export type Decoded =
 
 type Decode = (body: Uint8Array, options: Readonly<{ maxOutputLength: number }>) => Promise<Uint8Array>;
 
-const decoders: ReadonlyMap<string, Decode> = new Map<string, Decode>([
-  ["gzip", promisify(gunzip)],
-  ["x-gzip", promisify(gunzip)],
-  ["deflate", promisify(inflate)],
-  ["br", promisify(brotliDecompress)],
-  ["zstd", promisify(zstdDecompress)],
+const decoders: ReadonlyMap<string, () => Decode> = new Map<string, () => Decode>([
+  ["gzip", () => promisify(nodeZlib().gunzip)],
+  ["x-gzip", () => promisify(nodeZlib().gunzip)],
+  ["deflate", () => promisify(nodeZlib().inflate)],
+  ["br", () => promisify(nodeZlib().brotliDecompress)],
+  ["zstd", () => promisify(nodeZlib().zstdDecompress)],
 ]);
 
 /**
@@ -498,7 +498,7 @@ export async function decodeBody(body: Uint8Array, coding: string | null, bytesM
   const name = coding?.trim().toLowerCase() ?? "";
   // A response without a body needs no decoding, whatever its headers are.
   if (name === "" || name === "identity" || body.length === 0) return { kind: "decoded", bytes: body };
-  const decode = decoders.get(name);
+  const decode = decoders.get(name)?.();
   if (decode === undefined) return { kind: "malformed", detail: "a content coding that was not requested" };
   try {
     return { kind: "decoded", bytes: await decode(body, { maxOutputLength: Math.max(1, bytesMax) }) };

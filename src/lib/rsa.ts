@@ -5,9 +5,10 @@
  * Source: RFC 8017 §8.1 (RSASSA-PSS), §A.1.1 (RSAPublicKey); RFC 7517, RFC 7518 §6.3.
  * @module
  */
-import { constants, createPublicKey, createVerify, generateKeyPair, type KeyObject, sign } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import type { JsonObject } from "./json.ts";
+import { nodeCrypto } from "./late-modules.ts";
 
 /** Maximum number of cached keys. Owners repeat within a block; a cached key verifies in 58 µs, another in 66 µs. */
 const cachedKeysMax = 256;
@@ -41,6 +42,7 @@ export function verifyRsaPss(modulus: Uint8Array, message: Uint8Array, signature
  * @param modulus - Big-endian; the caller bounds it to a few hundred bytes.
  */
 export function createRsaPssCheck(modulus: Uint8Array): RsaPssCheck {
+  const { constants, createVerify } = nodeCrypto();
   const verifier = createVerify("sha256");
   return {
     update: (piece) => void verifier.update(piece),
@@ -63,6 +65,7 @@ export function createRsaPssCheck(modulus: Uint8Array): RsaPssCheck {
  * @param saltSize - Bytes of random salt; 0 makes the signature a function of key and message alone.
  */
 export function signRsaPss(key: KeyObject, message: Uint8Array, saltSize: number): Uint8Array {
+  const { constants, sign } = nodeCrypto();
   return sign("sha256", message, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: saltSize });
 }
 
@@ -70,7 +73,7 @@ function publicKeyOf(modulus: Uint8Array): KeyObject {
   const name = modulus.toBase64();
   const cached = cachedKeys.get(name);
   if (cached !== undefined) return cached;
-  const made = createPublicKey({ key: derOf(modulus), format: "der", type: "pkcs1" });
+  const made = nodeCrypto().createPublicKey({ key: derOf(modulus), format: "der", type: "pkcs1" });
   if (cachedKeys.size >= cachedKeysMax) cachedKeys.delete(cachedKeys.keys().next().value ?? "");
   cachedKeys.set(name, made);
   return made;
@@ -99,10 +102,9 @@ export type MakeRsaJwk = () => Promise<JsonObject>;
 /** Key size that clients of the chain expect. */
 const rsaBits = 4_096;
 
-const makeKeyPair = promisify(generateKeyPair);
-
 /** Generates a key of 4096 bits in a thread of the runtime: 0.2 to 1.2 s of CPU time (measured). */
 export async function makeRsaJwk(): Promise<JsonObject> {
+  const makeKeyPair = promisify(nodeCrypto().generateKeyPair);
   const { privateKey } = await makeKeyPair("rsa", { modulusLength: rsaBits });
   return Object.fromEntries(
     Object.entries(privateKey.export({ format: "jwk" })).map(([name, part]) => [name, String(part)]),

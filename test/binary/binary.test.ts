@@ -107,6 +107,11 @@ describe("the binary, away from its tree", () => {
     expect(sql()).toEqual(found);
   }, 90_000);
 
+  test("accepts a head with more cookies than the runtime does by itself", async () => {
+    const response = await fetch(`${program.line.gateway}/info`, { headers: { cookie: `a=${"x".repeat(40_000)}` } });
+    expect([response.status, response.headers.get("clear-site-data")]).toEqual([200, '"cookies"']);
+  });
+
   test("serves the query page with embedded assets", async () => {
     const page = await fetch(`${program.line.gateway}/graphql`, { headers: { accept: "text/html" } });
     const script = /<script[^>]* src="([^"]+)"/.exec(await page.text())?.[1] ?? "none";

@@ -217,7 +217,7 @@ export const operationDefences: readonly Defence[] = [
     threat: "S3",
     name: "the signature of a token",
     file: "src/payment/access/wallet-access.ts",
-    text: "if (signature?.length !== expected.length || !timingSafeEqual(signature, expected)) return undefined;",
+    text: "if (signature?.length !== expected.length || !crypto.timingSafeEqual(signature, expected)) return undefined;",
     instead: "",
     tests: ["test/payment/access/json-web-token.test.ts"],
   },

@@ -3,10 +3,11 @@
  * Source: ANS-104 §2.2.
  * @module
  */
-import { createPrivateKey, type KeyObject } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { Failure } from "../../failures.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
+import { nodeCrypto } from "../../lib/late-modules.ts";
 import { signRsaPss, verifyRsaPss } from "../../lib/rsa.ts";
 import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
 
@@ -46,7 +47,7 @@ export function createArweaveSigner(key: JsonWebKey, saltSize: number = saltSize
 
 function readPrivateKey(key: JsonWebKey): KeyObject {
   try {
-    return createPrivateKey({ key, format: "jwk" });
+    return nodeCrypto().createPrivateKey({ key, format: "jwk" });
   } catch (cause) {
     throw new Failure("malformed_input", { reason: notAKey }, cause);
   }

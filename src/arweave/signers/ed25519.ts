@@ -8,11 +8,12 @@
  * Aptos multi-Ed25519 (threshold rule).
  * @module
  */
-import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
+
 import { assert } from "../../lib/assert.ts";
 import { encodeBase58 } from "../../lib/base-encodings.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
+import { nodeCrypto } from "../../lib/late-modules.ts";
 import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
 
 export const ed25519KeySize = 32;
@@ -70,6 +71,7 @@ export function verifyEd25519(message: Uint8Array, publicKey: Uint8Array, signat
     const der = Buffer.allocUnsafe(publicKeyHead.length + ed25519KeySize);
     der.set(publicKeyHead, 0);
     der.set(publicKey, publicKeyHead.length);
+    const { createPublicKey, verify } = nodeCrypto();
     const key = createPublicKey({ key: der, format: "der", type: "spki" });
     return verify(null, message, key, signature)
       ? valid
@@ -86,6 +88,7 @@ export function ed25519KeyPair(
 ): Readonly<{ publicKey: Uint8Array; sign(message: Uint8Array): Uint8Array }> {
   assert(seed.length === ed25519KeySize, "an Ed25519 seed has 32 bytes");
   const der = Buffer.concat([privateKeyHead, seed]);
+  const { createPrivateKey, createPublicKey, sign } = nodeCrypto();
   const privateKey = createPrivateKey({ key: der, format: "der", type: "pkcs8" });
   const spki = createPublicKey(privateKey).export({ format: "der", type: "spki" });
   return {

@@ -8,7 +8,6 @@
  *   docs/reference/gateway.md#content-responses; measurements: docs/evidence.md.
  * @module
  */
-import { createHash } from "node:crypto";
 import { beginComposing, bringToDisk, type HotContent, type OpenContent } from "../../content/open-content.ts";
 import { Failure, failures } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
@@ -389,7 +388,7 @@ const encoder = new TextEncoder();
  */
 function frameSpans(tag: string, partType: string, spans: readonly ByteSpan[], size: number): MultipartFrame {
   const ranges = spans.map((span) => contentRange(span, size));
-  const boundary = createHash("sha256")
+  const boundary = new Bun.CryptoHasher("sha256")
     .update(boundarySecret)
     .update(tag)
     .update(ranges.join())

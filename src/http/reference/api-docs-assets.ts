@@ -5,7 +5,7 @@
  * @module
  */
 import { promisify } from "node:util";
-import { gzip } from "node:zlib";
+import { nodeZlib } from "../../lib/late-modules.ts";
 import type { AssetFiles } from "../page-assets.ts";
 
 /** Names of the files as they are embedded: compressed with gzip. */
@@ -30,7 +30,7 @@ SwaggerUIBundle({
 `;
 
 /** Off the main thread: the script has more than 1 MiB. */
-const compress = promisify(gzip);
+const compress = (bytes: string | ArrayBuffer) => promisify(nodeZlib().gzip)(bytes);
 
 /** Reads the files from the package, and compresses them. Throws when the package is not installed. */
 export async function readApiDocs(): Promise<AssetFiles<ApiDocsFile>> {

@@ -4,7 +4,6 @@
  * @module
  */
 
-import { createHmac, timingSafeEqual } from "node:crypto";
 import { Failure } from "../../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes, utf8Bytes } from "../../lib/bytes.ts";
@@ -112,7 +111,7 @@ const tokenPattern = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
  * @param secret - 32 random bytes, or the operator's secret.
  */
 export function createWalletTokens(secret: Uint8Array, clock: Clock): WalletTokens {
-  const sign = (signed: string) => createHmac("sha256", secret).update(signed).digest();
+  const sign = (signed: string) => new Bun.CryptoHasher("sha256", secret).update(signed).digest();
   return {
     issue: (address) => {
       const now = unixSeconds(clock);
@@ -127,7 +126,7 @@ export function createWalletTokens(secret: Uint8Array, clock: Clock): WalletToke
       if (readPart(headPart)?.["alg"] !== head.alg) return undefined;
       const expected = sign(`${headPart}.${claimsPart}`);
       const signature = decodeBase64url(signaturePart);
-      if (signature?.length !== expected.length || !timingSafeEqual(signature, expected)) return undefined;
+      if (signature?.length !== expected.length || !crypto.timingSafeEqual(signature, expected)) return undefined;
       const claims = readPart(claimsPart);
       return claims === undefined ? undefined : walletOf(claims, unixSeconds(clock));
     },

@@ -7,7 +7,6 @@
  * @module
  */
 
-import { timingSafeEqual } from "node:crypto";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../lib/json.ts";
 import type { CardReport, DisputeStatus } from "./card-event-store.ts";
 import type { CheckoutStatus, PaymentSession, PaymentStatus, StripeEvent } from "./card-provider.ts";
@@ -231,7 +230,7 @@ export function isSignedByStripe(body: Uint8Array, header: string | null, secret
   const age = BigInt(now) / 1_000n - signed.time;
   if (age > BigInt(toleranceSeconds) || age < -BigInt(toleranceSeconds)) return false;
   const expected = new Bun.CryptoHasher("sha256", secret).update(`${signed.time}.`).update(body).digest();
-  return signed.signatures.some((signature) => timingSafeEqual(signature, expected));
+  return signed.signatures.some((signature) => crypto.timingSafeEqual(signature, expected));
 }
 
 function readHeader(header: string): Readonly<{ time: bigint; signatures: Uint8Array[] }> | undefined {

@@ -3,7 +3,6 @@
  * @module
  */
 
-import { randomBytes } from "node:crypto";
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
@@ -158,6 +157,8 @@ const reasonLengthMax = 300;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
+
+const randomBytes = (size: number) => crypto.getRandomValues(new Uint8Array(size));
 
 export function openFacilitator(options: FacilitatorOptions): Facilitator {
   const { url, terms, access, clock = systemClock, timeouts = timeoutsDefault } = options;

@@ -9,7 +9,6 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { randomBytes } from "node:crypto";
 import { assert } from "../../lib/assert.ts";
 import { prepareQuery } from "../sqlite.ts";
 
@@ -41,7 +40,7 @@ const rememberedValueMax = 32;
 const utf8BytesPerUnit = 3;
 
 export function createFilterSecret(): Uint8Array {
-  return randomBytes(filterSecretBytes);
+  return crypto.getRandomValues(new Uint8Array(filterSecretBytes));
 }
 
 /** The secret of an index that a reader has opened. @throws Error when no writer has opened it yet. */
