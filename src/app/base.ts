@@ -16,7 +16,6 @@ import type { FindUploaded } from "../content/uploaded.ts";
 import { createLookupMetrics } from "../gateway/gateway-metrics.ts";
 import type { HealthCheck } from "../gateway/health.ts";
 import type { PeerList } from "../gateway/peer-list.ts";
-import { openPartMerges } from "../indexing/part-merges.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
@@ -95,9 +94,6 @@ export function openBase(parts: BaseParts): Base {
   const index = createIndexWriterCalls(folder.index, (job) => threads.index.run("write", job), {
     onWritten: () => written.emit("written"),
   });
-  const common = { clock: systemClock, random: systemRandom, log };
-  const merges = openPartMerges({ path: folder.index, index, merges: threads.merges, ...common });
-  closers.add("merges of the index", merges.close);
   const contentThreads = openContentThreads(closers);
   const checks = checksIn(threads.verify, contentThreads);
   const sources = openSources(parts, { nodeUrls, reader, checks, findUploaded, metrics });

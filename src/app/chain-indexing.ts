@@ -1,19 +1,24 @@
 /**
- * Indexing by the settings: the chain is followed, and the bundles of the queue are unbundled.
+ * Indexing by the settings: the chain is followed, the bundles of the queue are unbundled, and parts of the index are
+ * merged.
  * @module
  */
 import { type Indexing, type IndexingHooks, openIndexing } from "../indexing/indexing.ts";
+import { openPartMerges } from "../indexing/part-merges.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import type { AppContext, Base } from "./base.ts";
 import { systemRandom } from "./random.ts";
 
-/** Starts indexing; the caller closes it. */
+/** Starts indexing; the caller closes it, and then `closers` the merges. */
 export function openChainIndexing(
-  { config, log }: AppContext,
+  { config, folder, log, closers }: AppContext,
   { filters, threads, reader, index, sources }: Base,
   hooks: IndexingHooks,
 ): Indexing {
+  const common = { clock: systemClock, random: systemRandom, log };
+  const merges = openPartMerges({ path: folder.index, index, merges: threads.merges, ...common });
+  closers.add("merges of the index", merges.close);
   return openIndexing({
     nodes: sources.nodes,
     verify: threads.verify,
@@ -30,9 +35,7 @@ export function openChainIndexing(
     isMempoolWatched: config.ENABLE_MEMPOOL_WATCHER,
     hooks,
     times: { followMs: config.FOLLOW_INTERVAL_MS },
-    clock: systemClock,
-    random: systemRandom,
-    log,
+    ...common,
   });
 }
 

@@ -139,9 +139,11 @@ describe("openBackgroundLoop", () => {
   test("close aborts the round, waits for it, and does not report its error", async () => {
     const errors: unknown[] = [];
     let reason: unknown;
+    const begun = Promise.withResolvers<void>();
     const loop = openBackgroundLoop(
       "test",
       async (signal) => {
+        begun.resolve();
         await sleep(never, signal).catch((error: unknown) => {
           reason = error;
           throw error;
@@ -150,10 +152,28 @@ describe("openBackgroundLoop", () => {
       },
       (error) => errors.push(error),
     );
-    await yieldToEventLoop();
+    await begun.promise;
     await loop.close();
     expect(errors).toEqual([]);
     expect(reason).toEqual(new DOMException("test: closed", "AbortError"));
+  });
+
+  test("begins a moment after it was opened, and never after close", async () => {
+    let rounds = 0;
+    const open = () =>
+      openBackgroundLoop(
+        "test",
+        async () => {
+          rounds += 1;
+          return never;
+        },
+        () => never,
+      );
+    await open().close();
+    const loop = open();
+    expect(rounds).toBe(0);
+    await until(() => rounds === 1);
+    await loop.close();
   });
 });
 
