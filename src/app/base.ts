@@ -113,11 +113,15 @@ function checkSignatures(log: Log, closers: Closers): void {
   closers.add("check of signatures", () => clearTimeout(timer));
 }
 
-/** The file is prepared here, so that a reader need not wait for the thread that writes the index. */
+/**
+ * The file is prepared here, so that a reader need not wait for the thread that writes the index. It is closed after
+ * the reader has opened it: the last connection to close would fold the log into the file, for the reader to make anew.
+ */
 function openIndex(folder: DataFolder, pool: Pool<Workers["index"]>, closers: Closers): IndexReader {
-  prepareIndex(folder.index);
+  const closePrepared = prepareIndex(folder.index);
   closers.add("index", () => pool.run("close", { path: folder.index }));
   const reader = openIndexReader(folder.index);
+  closePrepared();
   closers.add("index reader", reader.close);
   return reader;
 }

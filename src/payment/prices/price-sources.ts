@@ -50,12 +50,15 @@ const afterFailure: RetryPlan = { attempts: 1, firstMs: 1_000, longestMs: 30_000
 
 const wokenEveryMsDefault = 5_000;
 
-/** Begins the attempts; the first starts at once. */
+/** Wait before the first attempt, which would delay the first responses of the program. Milliseconds. */
+const firstAttemptAfterMs = 50;
+
+/** Begins the attempts. The first starts a moment later, at once for a caller of `settled`. */
 export function openRefresh(options: RefreshOptions): Refresh {
   const { name, ask, everyMs, timeoutMs, wokenEveryMs = wokenEveryMsDefault, random, log } = options;
   const life = new AbortController();
   let failed = 0; // attempts in a row
-  let startedAt = 0;
+  let startedAt = Number.NEGATIVE_INFINITY;
   let underWay: Promise<void> | undefined;
   let timer: Timer | undefined;
 
@@ -86,7 +89,7 @@ export function openRefresh(options: RefreshOptions): Refresh {
     });
     return underWay;
   };
-  ignoreRejection(attempt());
+  timer = setTimeout(() => ignoreRejection(attempt()), firstAttemptAfterMs);
 
   return {
     settled: async (signal) => {

@@ -189,11 +189,15 @@ const checkpointPages = 8_000;
 /** A rollback removes complete blocks, about this many rows at a time: bounds the write-ahead log. */
 const rollbackRows = 20_000;
 
-/** Creates an index that is absent, and migrates one of an earlier release: then readers can be opened. */
-export function prepareIndex(path: string): void {
+/**
+ * Creates an index that is absent, and migrates one of an earlier release: then readers can be opened.
+ *
+ * @returns Closes the file.
+ */
+export function prepareIndex(path: string): () => void {
   const db = openForWriting(path, { migrations: indexMigrations, synchronous: "NORMAL", cacheBytes: cacheSizes.min });
   inTransaction(db, () => secretOf(db));
-  closeDatabase(db);
+  return () => closeDatabase(db);
 }
 
 /**

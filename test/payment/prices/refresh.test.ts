@@ -39,9 +39,12 @@ function open(
 }
 
 describe("a refresh", () => {
-  test("starts at once, then at its interval", async () => {
+  test("starts a moment later, at once for a caller, then at its interval", async () => {
     const { refresh, count } = open(async () => undefined, { everyMs: 1 });
+    expect(count()).toBe(0);
+    const settled = refresh.settled(signal);
     expect(count()).toBe(1);
+    await settled;
     await until(() => count() >= 5);
     await refresh.close();
     const atEnd = count();
