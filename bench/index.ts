@@ -16,6 +16,7 @@ import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { silentLog } from "../src/lib/log.ts";
 import { createFilterKeys } from "../src/store/index/filter-key.ts";
+import { openIdTester } from "../src/store/index/id-tester.ts";
 import { openIndexReader } from "../src/store/index/index-reader.ts";
 import {
   allColumns,
@@ -26,7 +27,7 @@ import {
 } from "../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writer.ts";
 import { filterFolderOf } from "../src/store/index/part-filter.ts";
-import { encodeItems, serializeBatch } from "../src/store/index/row-batch.ts";
+import { encodeItems, serializeBatch, withTestedIds } from "../src/store/index/row-batch.ts";
 import { openPool } from "../src/threads/pool.ts";
 import { measureCold, type ReadPage } from "./cold-pages.ts";
 import { type Bench, type BenchRow, type BenchSize, median, percentile, perSecond } from "./harness.ts";
@@ -164,6 +165,7 @@ export async function fillIndex(path: string, items: number, batch: number, begi
   const tenth = Math.ceil(items / 10 / batch) * batch;
   const reader = openIndexReader(path);
   const keys = createFilterKeys(reader.filterSecret);
+  const tester = openIdTester(path, reader.filterSecret);
   reader.close();
   let encoding = 0;
   for (let first = 0; first < all; first += batch) {
@@ -172,7 +174,7 @@ export async function fillIndex(path: string, items: number, batch: number, begi
     const bundle = { height: heightOf(first), txIndex: 0, offset: -1 };
     // As the threads that verify items do.
     const start = Bun.nanoseconds();
-    const rows = serializeBatch(encodeItems(made, keys));
+    const rows = serializeBatch(withTestedIds(encodeItems(made, keys), tester.test));
     encoding += (Bun.nanoseconds() - start) / 1e9;
     timed("addItems", () => writer.addItems({ bundle, rows, nextEntry: first + batch, bundles: [] }));
     if ((first + batch) % tenth === 0) marks.push(calls.seconds);
@@ -182,6 +184,7 @@ export async function fillIndex(path: string, items: number, batch: number, begi
   while (!isMerged) await Bun.sleep(20);
   await loop.close();
   await merges.close();
+  tester.close();
   timed("close", writer.close);
   const between = (from: number) => tenth / ((marks[from + 1] ?? 0) - (marks[from] ?? 0));
   return {

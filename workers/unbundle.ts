@@ -31,9 +31,10 @@ import { type Filter, itemSubject, matches, readFilter } from "../src/arweave/fi
 import { type Id, idFromBytes } from "../src/arweave/id.ts";
 import { assert } from "../src/lib/assert.ts";
 import { createFilterKeys, type FilterKeys } from "../src/store/index/filter-key.ts";
+import { type IdTester, openIdTester } from "../src/store/index/id-tester.ts";
 import type { BundleRow, InvalidItem, ItemRow, SerializedRows } from "../src/store/index/index-types.ts";
 import { isPlace } from "../src/store/index/place.ts";
-import { encodeItems, serializeBatch } from "../src/store/index/row-batch.ts";
+import { encodeItems, serializeBatch, withTestedIds } from "../src/store/index/row-batch.ts";
 import { ping } from "../src/threads/ping.ts";
 
 export { ping };
@@ -65,6 +66,8 @@ export type UnbundleJob = Readonly<{
   bypassFilter: boolean;
   /** Of the index that the rows are for (filter-key.ts). */
   filterSecret: Uint8Array;
+  /** The file of that index; undefined: the ids of the rows are not tested (id-tester.ts). */
+  indexPath: string | undefined;
 }>;
 
 /** The result of a batch. */
@@ -295,7 +298,7 @@ function createBatch(job: UnbundleJob) {
     hasSpace: (index: number) =>
       index < job.from.index + job.entriesMax && walkedBytes < job.bytesMax && rowBytes < rowBytesMax,
     finish: () => ({
-      rows: serializeBatch(encodeItems(rows, keysOf(job.filterSecret))),
+      rows: encoded(rows, job),
       ids: rows.map(({ id }) => id),
       bundles,
       invalidCount,
@@ -346,13 +349,28 @@ function filterOf(text: string): Filter {
   return filter;
 }
 
-/** The key functions of the index that was used last: a program has one. */
+/** The key functions of the index that was used last, and its tester: a program has one index. */
 let lastKeys: Readonly<{ secret: Uint8Array; keys: FilterKeys }> | undefined;
+let lastTester: Readonly<{ path: string; secret: Uint8Array; tester: IdTester }> | undefined;
+
+function encoded(rows: readonly ItemRow[], { filterSecret, indexPath }: UnbundleJob): SerializedRows {
+  const batch = encodeItems(rows, keysOf(filterSecret));
+  return serializeBatch(indexPath === undefined ? batch : withTestedIds(batch, testerOf(indexPath, filterSecret).test));
+}
 
 function keysOf(secret: Uint8Array): FilterKeys {
   if (lastKeys === undefined || Buffer.compare(lastKeys.secret, secret) !== 0)
     lastKeys = { secret, keys: createFilterKeys(secret) };
   return lastKeys.keys;
+}
+
+function testerOf(path: string, secret: Uint8Array): IdTester {
+  if (lastTester?.path === path && Buffer.compare(lastTester.secret, secret) === 0) return lastTester.tester;
+  lastTester?.tester.close();
+  lastTester = undefined;
+  const tester = openIdTester(path, secret);
+  lastTester = { path, secret, tester };
+  return tester;
 }
 
 /** A moving view of a file. */

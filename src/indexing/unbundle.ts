@@ -8,6 +8,7 @@
  * @module
  */
 
+import { statSync } from "node:fs";
 import type { UnbundleJob, UnbundleResult } from "../../workers/unbundle.ts";
 import type { EntryPlace } from "../arweave/bundle.ts";
 import { canonical, type Filter } from "../arweave/filter.ts";
@@ -52,7 +53,7 @@ export const bundleLimitsDefault: BundleLimits = {
 /** The dependencies of `unbundleOne`. */
 export type UnbundleParts = Readonly<{
   index: Pick<IndexWriterCalls, "addItems">;
-  reader: FilterReader & Pick<IndexReader, "locate" | "filterSecret">;
+  reader: FilterReader & Pick<IndexReader, "locate" | "path" | "filterSecret">;
   content: Pick<Content, "ensure">;
   pool: Pick<Pool<Workers["unbundle"]>, "run">;
   unbundleFilter: Filter;
@@ -133,7 +134,16 @@ function jobOf(job: BundleJob, parts: UnbundleParts, path: string, start: number
     unbundleFilter: canonical(parts.unbundleFilter),
     bypassFilter: job.bypassFilter,
     filterSecret: parts.reader.filterSecret,
+    indexPath: testedIndex(parts.reader),
   };
+}
+
+/** Ids of a smaller index are not tested ahead: the filters of its parts are in the caches of the processor. Bytes. */
+const testedIndexBytesMin = 64 * 2 ** 20;
+
+function testedIndex({ path }: Pick<IndexReader, "path">): string | undefined {
+  const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  return bytes < testedIndexBytesMin ? undefined : path;
 }
 
 async function readBatches(

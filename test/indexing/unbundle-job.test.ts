@@ -13,6 +13,7 @@ import { createFilterKeys } from "../../src/store/index/filter-key.ts";
 import type { ItemRow } from "../../src/store/index/index-types.ts";
 import { readBatch } from "../../src/store/index/row-batch.ts";
 import { type UnbundleJob, type UnbundleResult, unbundle } from "../../workers/unbundle.ts";
+import { indexFile } from "../store/index/index-file.ts";
 import { itemsOfBatch } from "../support/batch-items.ts";
 import { makeItem, makeItems, makeNested, noise, openFolder, seedOf, signers, spoil } from "./samples.ts";
 
@@ -43,6 +44,7 @@ function jobOf(bytes: Uint8Array, changes: Partial<UnbundleJob> = {}): UnbundleJ
     indexFilter: always,
     unbundleFilter: always,
     bypassFilter: false,
+    indexPath: undefined,
     filterSecret,
     ...changes,
   };
@@ -105,6 +107,23 @@ describe("unbundle", () => {
       next: undefined,
     });
     expect(batchOf(response).ids).toEqual(expectedRows(items, 0, null).map(({ id }) => id));
+  });
+
+  test("tests the ids of its rows in an index whose file is given", () => {
+    using index = indexFile();
+    const filterSecret = index.reader.filterSecret;
+    const testedOf = (indexPath: string | undefined) => {
+      const response = unbundle(jobOf(writeBundle(makeItems(3)), { filterSecret, indexPath }));
+      return readBatch(batchOf(response).rows, createFilterKeys(filterSecret)).tested;
+    };
+    expect(testedOf(undefined)).toBeUndefined();
+    for (let time = 0; time < 2; time += 1)
+      expect(testedOf(index.path)).toEqual({ version: 0, passing: new Uint32Array(0) });
+    using other = indexFile();
+    expect(() => unbundle(jobOf(writeBundle(makeItems(3)), { filterSecret, indexPath: other.path }))).toThrow(
+      "ids are tested in the index that they are for",
+    );
+    expect(testedOf(index.path)).toBeDefined();
   });
 
   test("reads a bundle from the middle of a root's data, and names its parent", () => {

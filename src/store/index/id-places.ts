@@ -9,7 +9,7 @@ import type { Database } from "bun:sqlite";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { prepareQuery } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import type { PartReads } from "./part-reads.ts";
+import type { PartReads, TestedIds } from "./part-reads.ts";
 import type { PlaceHalves } from "./place.ts";
 
 /** The places of ids in one database. Calls run inside a snapshot, or inside the writer's transaction. */
@@ -18,8 +18,12 @@ export type IdPlaces = Readonly<{
   find: (id: Uint8Array) => PlaceHalves | undefined;
   /** As `find`, for many ids; by the id's text. */
   findMany: (ids: readonly Uint8Array[]) => Map<string, PlaceHalves>;
-  /** As `findMany`, for ids in the order of their keys. */
-  findSorted: (keys: readonly number[], idAt: (index: number) => Uint8Array) => Map<string, PlaceHalves>;
+  /** As `findMany`, for ids in the order of their keys. @param tested - What is known of them; by default nothing. */
+  findSorted: (
+    keys: readonly number[],
+    idAt: (index: number) => Uint8Array,
+    tested?: TestedIds,
+  ) => Map<string, PlaceHalves>;
 }>;
 
 /** Ids looked up in one statement. */
@@ -41,13 +45,14 @@ export function createIdPlaces(db: Database, keys: Pick<FilterKeys, "id">, parts
 
   const isOf = (id: Uint8Array, { high, low }: PlaceHalves): boolean => isAt.get(high, low, id) !== undefined;
   // Sorted by key, so that consecutive look-ups read the same page of postings, or the next block of a filter.
-  const findSorted: IdPlaces["findSorted"] = (sought, idAt) => {
+  const findSorted: IdPlaces["findSorted"] = (sought, idAt, tested) => {
     const places = new Map<string, PlaceHalves>();
     for (let start = 0; start < sought.length; start += idsPerLookup) {
       for (const { id, high, low } of manyRecent.all(`[${sought.slice(start, start + idsPerLookup).join(",")}]`))
         places.set(encodeBase64url(id), { high, low });
     }
-    for (const { index, place } of parts.placesOfIds(sought)) {
+    const candidates = tested ? parts.placesOfTestedIds(sought, tested) : parts.placesOfIds(sought);
+    for (const { index, place } of candidates) {
       const id = idAt(index);
       if (isOf(id, place)) places.set(encodeBase64url(id), place);
     }

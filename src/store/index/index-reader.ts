@@ -74,6 +74,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
   const { bundleRowAt, ...bundleReads } = createBundleReads(db);
 
   return {
+    path,
     filterSecret,
     tip: chain.tip,
     block: chain.block,

@@ -468,7 +468,8 @@ export type BundlePass = Readonly<{
 
 /** The reader. All calls are synchronous. */
 export type IndexReader = Readonly<{
-  /** The secret of the index's filter keys (filter-key.ts), for threads that encode rows. */
+  /** The file of the index, and the secret of its filter keys (filter-key.ts), for threads that encode rows. */
+  path: string;
   filterSecret: Uint8Array;
   /** Undefined before the first followed block. */
   tip: () => Tip | undefined;

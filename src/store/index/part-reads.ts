@@ -67,8 +67,19 @@ export type PartReads = Readonly<{
    * @param within - Where the rows must be; parts elsewhere are not read. By default everywhere.
    */
   placesOfIds: (keys: readonly number[], within?: IdBounds) => readonly IdCandidate[];
+  /** As `placesOfIds`, for keys that another connection tested. Only for the writer, which sees all parts. */
+  placesOfTestedIds: (keys: readonly number[], tested: TestedIds) => readonly IdCandidate[];
+  /** Tests the keys of ids, in ascending order, in the filters that are files. */
+  testIds: (keys: readonly number[]) => TestedIds;
   /** Drops what is cached: a transaction failed. */
   discard: () => void;
+}>;
+
+/** What the filters in files said of the keys of ids at one version of the list of parts. */
+export type TestedIds = Readonly<{
+  version: number;
+  /** The indices of the keys that a part may have, in ascending order. */
+  passing: Uint32Array;
 }>;
 
 /** Places, both inclusive; `checkpoint` is called for each part, and throws to end the search. */
@@ -76,6 +87,19 @@ export type IdBounds = Pick<PartQuery, "first" | "last" | "checkpoint">;
 
 /** A place that may have an id. `index`: of the id's key among the given keys. */
 export type IdCandidate = Readonly<{ index: number; place: PlaceHalves }>;
+
+/** Keys of ids to look for in several parts. */
+type SoughtIds = Readonly<{
+  all: readonly number[];
+  /** Of the keys that are sought; by default all. */
+  indices: Uint32Array | undefined;
+  keys: SoughtKeys;
+}>;
+
+function soughtIds(all: readonly number[], indices?: Uint32Array): SoughtIds {
+  const some = indices === undefined ? all : Array.from(indices, (index) => all[index] ?? 0);
+  return { all, indices, keys: soughtKeys(some.map(partKeyOf)) };
+}
 
 export function createPartReads(db: Database): PartReads {
   const infos = createPartList(db);
@@ -89,6 +113,15 @@ export function createPartReads(db: Database): PartReads {
     return wanted.some((keys) => keys.length === 0) ? [] : wanted.map((keys) => lists.listsOf(part, keys));
   };
 
+  /** Adds the candidates of one part. */
+  const addCandidates = (part: PartInfo, sought: SoughtIds, found: IdCandidate[]): void => {
+    for (const at of filters.passing(part, sought.keys)) {
+      const index = sought.indices?.[at] ?? at;
+      for (const ordinal of ordinalsOf(part, sought.all[index] ?? 0))
+        found.push({ index, place: places.at(part.part, ordinal) });
+    }
+  };
+
   return {
     list: infos.list,
     discard: () => {
@@ -98,16 +131,33 @@ export function createPartReads(db: Database): PartReads {
       places.discard();
     },
     placesOfIds: (keys, within) => {
-      const sought = soughtKeys(keys.map(partKeyOf));
+      const sought = soughtIds(keys);
       const found: IdCandidate[] = [];
       for (const part of infos.list()) {
         if (part.keys === null || (within !== undefined && !overlaps(part, within))) continue;
         within?.checkpoint();
-        for (const index of filters.passing(part, sought))
-          for (const ordinal of ordinalsOf(part, keys[index] ?? 0))
-            found.push({ index, place: places.at(part.part, ordinal) });
+        addCandidates(part, sought, found);
       }
       return found;
+    },
+    placesOfTestedIds: (keys, { version, passing }) => {
+      const sought = soughtIds(keys);
+      const left = soughtIds(keys, passing);
+      const found: IdCandidate[] = [];
+      for (const part of infos.list()) {
+        if (part.keys === null) continue;
+        const isTested = part.filter !== null && infos.listedSince(part.part) <= version;
+        addCandidates(part, isTested ? left : sought, found);
+      }
+      return found;
+    },
+    testIds: (keys) => {
+      const sought = soughtKeys(keys.map(partKeyOf));
+      const passing = new Set<number>();
+      for (const part of infos.list())
+        if (part.keys !== null && part.filter !== null)
+          for (const index of filters.passing(part, sought)) passing.add(index);
+      return { version: infos.version(), passing: Uint32Array.from(passing).sort() };
     },
     find: function* (part, query) {
       const { start, end } = ordinalsBetween(places, part, query);
@@ -166,8 +216,17 @@ export function hasIdsApart<Part extends PartInfo>(part: Part): part is Part & R
   return part.idBuckets !== null;
 }
 
-/** Returns the list of parts, the newest first. It is read again when a counter shows that it changed. */
-function createPartList(db: Database): Readonly<{ list: () => readonly PartInfo[]; discard: () => void }> {
+type PartInfos = Readonly<{
+  /** The newest first. It is read again when a counter shows that it changed. */
+  list: () => readonly PartInfo[];
+  /** The version of the list that was read last. */
+  version: () => number;
+  /** The version at which this connection first read a part with its present filter. */
+  listedSince: (part: number) => number;
+  discard: () => void;
+}>;
+
+function createPartList(db: Database): PartInfos {
   const version = prepareQuery<{ value: number }>(db, "SELECT value FROM meta WHERE name = 'parts_version'");
   type Row = Omit<PartInfo, "first" | "last"> &
     Readonly<Record<"firstHigh" | "firstLow" | "lastHigh" | "lastLow", number>>;
@@ -180,20 +239,30 @@ function createPartList(db: Database): Readonly<{ list: () => readonly PartInfo[
   );
   let known: number | undefined;
   let infos: readonly PartInfo[] = [];
+  let since = new Map<number, Readonly<{ filter: string | null; version: number }>>();
   return {
     list: () => {
-      const present = version.get()?.value;
-      if (present === known && known !== undefined) return infos;
+      const present = version.get()?.value ?? 0;
+      if (present === known) return infos;
       infos = rows.all().map(({ firstHigh, firstLow, lastHigh, lastLow, ...info }) => ({
         ...info,
         first: { high: firstHigh, low: firstLow },
         last: { high: lastHigh, low: lastLow },
       }));
       known = present;
+      since = new Map(
+        infos.map(({ part, filter }) => {
+          const before = since.get(part);
+          return [part, before?.filter === filter ? before : { filter, version: present }];
+        }),
+      );
       return infos;
     },
+    version: () => known ?? 0,
+    listedSince: (part) => since.get(part)?.version ?? Number.POSITIVE_INFINITY,
     discard: () => {
       known = undefined;
+      since.clear();
     },
   };
 }

@@ -2,7 +2,8 @@
  * A batch of rows in columns, as the writer stores them.
  *
  * The thread that verifies rows encodes them: bytes of ids and tags, and the keys of their filters. The only writer
- * then looks up ids and writes. A batch is plain arrays, which cross threads as bytes.
+ * then looks up ids and writes. The thread may also test the ids in the filters of large parts (id-tester.ts). A batch
+ * is plain arrays, which cross threads as bytes.
  * Source: docs/reference/index-layout.md#inserting.
  * @module
  */
@@ -10,7 +11,9 @@ import { deserialize, serialize } from "bun:jsc";
 import { type Address, idBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import type { FilterKeys } from "./filter-key.ts";
+import type { TestIds } from "./id-tester.ts";
 import type { ItemRow, SerializedRows } from "./index-types.ts";
+import type { TestedIds } from "./part-reads.ts";
 import { compareHalves } from "./place.ts";
 import { type StoredRow, storedItem } from "./stored-row.ts";
 import { encodeTagBlob } from "./tag-blob.ts";
@@ -37,6 +40,8 @@ export type RowBatch = Readonly<{
   keyEnds: Uint32Array;
   /** Numbers of the rows in the order of the keys of their ids. */
   idOrder: Uint32Array;
+  /** What the filters of parts said of the ids, in that order; undefined: they were not tested. */
+  tested: TestedIds | undefined;
   /** A key that is the same for all rows of an index, and differs between indexes. */
   mark: number;
 }>;
@@ -127,8 +132,14 @@ export function encodeRows(rows: readonly StoredRow[], keys: FilterKeys): RowBat
     keys: Float64Array.from(found),
     keyEnds,
     idOrder: orderOfIds(found, keyEnds),
+    tested: undefined,
     mark: keys.transaction(),
   };
+}
+
+/** The batch with what the filters say of its ids. @param test - Of the index that the batch is for. */
+export function withTestedIds(batch: RowBatch, test: TestIds): RowBatch {
+  return { ...batch, tested: test(sortedIdKeys(batch)) };
 }
 
 /** A batch for another thread. */
@@ -186,9 +197,9 @@ export function keysOfBatchRow({ keys, keyEnds }: RowBatch, index: number): numb
   return Array.from(keys.subarray(startOfKeys(keyEnds, index), keyEnds[index]));
 }
 
-/** The key of a row's id. */
-export function idKeyOf({ keys, keyEnds }: RowBatch, index: number): number {
-  return numberAt(keys, startOfKeys(keyEnds, index));
+/** The keys of the rows' ids, in their order. */
+export function sortedIdKeys({ keys, keyEnds, idOrder }: RowBatch): number[] {
+  return Array.from(idOrder, (index) => numberAt(keys, startOfKeys(keyEnds, index)));
 }
 
 /** Whether a batch has transactions: their signature types are negative. */

@@ -23,7 +23,7 @@ import { createPartReads } from "./part-reads.ts";
 import type { PartMerges, PartSizes } from "./parts.ts";
 import { compareHalves, type PlaceHalves, pendingHeight, transactionsPerBlockMax } from "./place.ts";
 import { createFindableRows, type FindableRow, type FindableRows } from "./postings.ts";
-import { type BatchRow, idKeyOf, type RowBatch, rowOf } from "./row-batch.ts";
+import { type BatchRow, type RowBatch, rowOf, sortedIdKeys } from "./row-batch.ts";
 import { placesJson } from "./row-reads.ts";
 import { createRowWriting, type RowWriting } from "./row-writing.ts";
 import { rowColumns } from "./stored-row.ts";
@@ -168,9 +168,9 @@ type Addition = Readonly<{ write: RowWriting; ingested: number; tally: RowTally 
 /** The places of a batch's ids that have a row, and undefined for ids that only occur twice in it; by the id's text. */
 function placesOfBatch(batch: RowBatch, ids: IdPlaces): Map<string, PlaceHalves | undefined> {
   const order = Array.from(batch.idOrder);
-  const sought = order.map((index) => idKeyOf(batch, index));
+  const sought = sortedIdKeys(batch);
   const idAt = (index: number): Uint8Array => rowOf(batch, order[index] ?? 0).id;
-  const places = new Map<string, PlaceHalves | undefined>(ids.findSorted(sought, idAt));
+  const places = new Map<string, PlaceHalves | undefined>(ids.findSorted(sought, idAt, batch.tested));
   for (let index = 1; index < sought.length; index += 1) {
     if (sought[index] !== sought[index - 1]) continue;
     for (const id of [idAt(index - 1), idAt(index)].map(encodeBase64url)) places.set(id, places.get(id));

@@ -12,6 +12,7 @@ import { seedsOr } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
 import { createFixture } from "./index-fixture.ts";
 import { createMergeSteps, type MergeSteps } from "./merge-steps.ts";
+import { createStaleTests } from "./stale-tests.ts";
 import { walkPages } from "./walk-pages.ts";
 
 const seedCount = Number(process.env["PAGE_SEEDS"] ?? 4);
@@ -37,11 +38,13 @@ describe("pages", () => {
       const partSizes = { ...tinyParts, inlineRowsMax: seed % 4 === 1 ? 1_000 : 8 };
       const writer = openIndexWriter(path, seed % 4 === 0 ? { clock } : { clock, partSizes });
       const merges = createMergeSteps(writer, path, random);
+      const tests = seed % 3 === 0 ? undefined : createStaleTests(writer, path, random);
       const index = openIndexReader(path, seed % 2 === 0 ? {} : { windows: { min: 2, max: 40 } });
       reader.current = index;
+      if (tests !== undefined) opened.push(tests.close);
       opened.push(index.close, merges.close, writer.close);
       background.merges = merges;
-      return { writer, reader: index };
+      return { writer: tests?.writer ?? writer, reader: index };
     });
     const merge = () => {
       for (let count = random.below(6); count > 0; count -= 1) background.merges?.step();

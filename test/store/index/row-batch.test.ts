@@ -9,11 +9,11 @@ import {
   encodeItems,
   encodeRows,
   hasTransactions,
-  idKeyOf,
   keysOfBatchRow,
   readBatch,
   rowOf,
   serializeBatch,
+  sortedIdKeys,
 } from "../../../src/store/index/row-batch.ts";
 import { filterKeysOfRow, storedTransaction } from "../../../src/store/index/stored-row.ts";
 import { itemsOfBatch } from "../../support/batch-items.ts";
@@ -79,7 +79,7 @@ describe("encodeItems", () => {
       Array.from({ length: 100 }, (_, index) => itemAt((index + 2) * 100)),
       keys,
     );
-    const found = Array.from(batch.idOrder, (index) => idKeyOf(batch, index));
+    const found = sortedIdKeys(batch);
     expect(found).toEqual(found.toSorted((a, b) => a - b));
     expect(new Set(batch.idOrder).size).toBe(100);
   });

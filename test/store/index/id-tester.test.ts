@@ -1,0 +1,92 @@
+/**
+ * Ids are tested in the filters of an index by a thread that does not write it (page-property.test.ts has what the
+ * writer makes of it).
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { idBytes } from "../../../src/arweave/id.ts";
+import { createFilterKeys, createFilterSecret } from "../../../src/store/index/filter-key.ts";
+import { openIdTester } from "../../../src/store/index/id-tester.ts";
+import { openIndexReader } from "../../../src/store/index/index-reader.ts";
+import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
+import {
+  encodeItems,
+  readBatch,
+  serializeBatch,
+  sortedIdKeys,
+  withTestedIds,
+} from "../../../src/store/index/row-batch.ts";
+import { createRandom } from "../../support/random.ts";
+import { newSeed } from "../../support/seed.ts";
+import { temporaryFolder } from "../folder.ts";
+import { createFixture } from "./index-fixture.ts";
+import { createMergeSteps } from "./merge-steps.ts";
+import { itemOf, ownerOf } from "./rows-of.ts";
+
+/** Parts of few rows, which have filters in files (merge-steps.ts). */
+const partSizes = {
+  ...{ rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3 },
+  ...{ inlineRowsMax: 8, mergedRowsMin: 1_000, mergedRowsMax: 1_000 },
+};
+
+/** An index of some blocks, whose merges are done. */
+function filledIndex() {
+  const folder = temporaryFolder();
+  const path = `${folder.path}/index.sqlite`;
+  const random = createRandom(newSeed());
+  const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000, partSizes });
+  const merges = createMergeSteps(writer, path, random);
+  const reader = openIndexReader(path);
+  const fixture = createFixture(random, () => ({ writer, reader }));
+  for (let block = 0; block < 200; block += 1) fixture.addBlock(4);
+  merges.finish();
+  const close = () => {
+    reader.close();
+    merges.close();
+    writer.close();
+    folder[Symbol.dispose]();
+  };
+  return { path, random, fixture, reader, [Symbol.dispose]: close };
+}
+
+describe("a tester of ids", () => {
+  test("passes every id that a part with a filter has, and few others", () => {
+    using index = filledIndex();
+    const { path, reader, random } = index;
+    const keys = createFilterKeys(reader.filterSecret);
+    const tester = openIdTester(path, reader.filterSecret);
+    // The oldest hundred rows are stable and in merged parts.
+    const known = index.fixture.rows().slice(0, 100);
+    const present = known.map(({ id }) => keys.id(idBytes(id))).sort((a, b) => a - b);
+    expect([...tester.test(present).passing]).toEqual([...present.keys()]);
+    const absent = Array.from({ length: 1_000 }, () => keys.id(random.bytes(32))).sort((a, b) => a - b);
+    const { version, passing } = tester.test(absent);
+    expect(version).toBeGreaterThan(0);
+    expect(passing.length).toBeLessThan(50);
+    tester.close();
+  });
+
+  test("gives a batch what the filters say of its ids, in their order", () => {
+    using index = filledIndex();
+    const { path, reader, random } = index;
+    const keys = createFilterKeys(reader.filterSecret);
+    const tester = openIdTester(path, reader.filterSecret);
+    const owner = ownerOf(random);
+    const items = index.fixture.rows().slice(0, 20);
+    const batch = encodeItems(
+      items.map(({ id }, offset) =>
+        itemOf(random, owner, { id, place: { height: 1_000, txIndex: 0, offset: 1_000 * (1 + offset) } }),
+      ),
+      keys,
+    );
+    const { tested } = readBatch(serializeBatch(withTestedIds(batch, tester.test)), keys);
+    expect(tested).toEqual(tester.test(sortedIdKeys(batch)));
+    expect(tested?.passing.length).toBe(20);
+    tester.close();
+  });
+
+  test("is not opened for another index", () => {
+    using index = filledIndex();
+    expect(() => openIdTester(index.path, createFilterSecret())).toThrow("ids are tested in the index");
+  });
+});
