@@ -78,7 +78,7 @@ export type PartReads = Readonly<{
 /** What the filters in files said of the keys of ids at one version of the list of parts. */
 export type TestedIds = Readonly<{
   version: number;
-  /** The indices of the keys that a part may have, in ascending order. */
+  /** Alternating: a part, and the index of a key that it may have. */
   passing: Uint32Array;
 }>;
 
@@ -88,17 +88,12 @@ export type IdBounds = Pick<PartQuery, "first" | "last" | "checkpoint">;
 /** A place that may have an id. `index`: of the id's key among the given keys. */
 export type IdCandidate = Readonly<{ index: number; place: PlaceHalves }>;
 
-/** Keys of ids to look for in several parts. */
-type SoughtIds = Readonly<{
-  all: readonly number[];
-  /** Of the keys that are sought; by default all. */
-  indices: Uint32Array | undefined;
-  keys: SoughtKeys;
-}>;
-
-function soughtIds(all: readonly number[], indices?: Uint32Array): SoughtIds {
-  const some = indices === undefined ? all : Array.from(indices, (index) => all[index] ?? 0);
-  return { all, indices, keys: soughtKeys(some.map(partKeyOf)) };
+/** Groups the indices of the keys that passed by the part that may have them. */
+function byPart(passing: Uint32Array): ReadonlyMap<number, readonly number[]> {
+  const indices = new Map<number, number[]>();
+  for (let at = 0; at < passing.length; at += 2)
+    indices.getOrInsertComputed(passing[at] ?? 0, () => []).push(passing[at + 1] ?? 0);
+  return indices;
 }
 
 export function createPartReads(db: Database): PartReads {
@@ -113,14 +108,11 @@ export function createPartReads(db: Database): PartReads {
     return wanted.some((keys) => keys.length === 0) ? [] : wanted.map((keys) => lists.listsOf(part, keys));
   };
 
-  /** Adds the candidates of one part. */
-  const addCandidates = (part: PartInfo, sought: SoughtIds, found: IdCandidate[]): void => {
-    for (const at of filters.passing(part, sought.keys)) {
-      const index = sought.indices?.[at] ?? at;
-      for (const ordinal of ordinalsOf(part, sought.all[index] ?? 0))
-        found.push({ index, place: places.at(part.part, ordinal) });
-    }
-  };
+  /** The places that a part has for the keys that its filter lets pass. */
+  const candidatesOf = (part: PartInfo, keys: readonly number[], passing: readonly number[]): IdCandidate[] =>
+    passing.flatMap((index) =>
+      ordinalsOf(part, keys[index] ?? 0).map((ordinal) => ({ index, place: places.at(part.part, ordinal) })),
+    );
 
   return {
     list: infos.list,
@@ -131,33 +123,34 @@ export function createPartReads(db: Database): PartReads {
       places.discard();
     },
     placesOfIds: (keys, within) => {
-      const sought = soughtIds(keys);
+      const sought = soughtKeys(keys.map(partKeyOf));
       const found: IdCandidate[] = [];
       for (const part of infos.list()) {
         if (part.keys === null || (within !== undefined && !overlaps(part, within))) continue;
         within?.checkpoint();
-        addCandidates(part, sought, found);
+        for (const candidate of candidatesOf(part, keys, filters.passing(part, sought))) found.push(candidate);
       }
       return found;
     },
     placesOfTestedIds: (keys, { version, passing }) => {
-      const sought = soughtIds(keys);
-      const left = soughtIds(keys, passing);
+      const sought = soughtKeys(keys.map(partKeyOf));
+      const tested = byPart(passing);
       const found: IdCandidate[] = [];
       for (const part of infos.list()) {
         if (part.keys === null) continue;
         const isTested = part.filter !== null && infos.listedSince(part.part) <= version;
-        addCandidates(part, isTested ? left : sought, found);
+        const mayHave = isTested ? (tested.get(part.part) ?? []) : filters.passing(part, sought);
+        for (const candidate of candidatesOf(part, keys, mayHave)) found.push(candidate);
       }
       return found;
     },
     testIds: (keys) => {
       const sought = soughtKeys(keys.map(partKeyOf));
-      const passing = new Set<number>();
+      const passing: number[] = [];
       for (const part of infos.list())
         if (part.keys !== null && part.filter !== null)
-          for (const index of filters.passing(part, sought)) passing.add(index);
-      return { version: infos.version(), passing: Uint32Array.from(passing).sort() };
+          for (const index of filters.passing(part, sought)) passing.push(part.part, index);
+      return { version: infos.version(), passing: Uint32Array.from(passing) };
     },
     find: function* (part, query) {
       const { start, end } = ordinalsBetween(places, part, query);

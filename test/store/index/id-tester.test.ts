@@ -9,6 +9,7 @@ import { createFilterKeys, createFilterSecret } from "../../../src/store/index/f
 import { openIdTester } from "../../../src/store/index/id-tester.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
+import type { TestedIds } from "../../../src/store/index/part-reads.ts";
 import {
   encodeItems,
   readBatch,
@@ -49,6 +50,10 @@ function filledIndex() {
   return { path, random, fixture, reader, [Symbol.dispose]: close };
 }
 
+/** The indices of the keys that some part may have, in ascending order. */
+const indicesOf = ({ passing }: TestedIds): number[] =>
+  [...new Set(passing.filter((_, at) => at % 2 === 1))].sort((a, b) => a - b);
+
 describe("a tester of ids", () => {
   test("passes every id that a part with a filter has, and few others", () => {
     using index = filledIndex();
@@ -58,11 +63,11 @@ describe("a tester of ids", () => {
     // The oldest hundred rows are stable and in merged parts.
     const known = index.fixture.rows().slice(0, 100);
     const present = known.map(({ id }) => keys.id(idBytes(id))).sort((a, b) => a - b);
-    expect([...tester.test(present).passing]).toEqual([...present.keys()]);
+    expect(indicesOf(tester.test(present))).toEqual([...present.keys()]);
     const absent = Array.from({ length: 1_000 }, () => keys.id(random.bytes(32))).sort((a, b) => a - b);
     const { version, passing } = tester.test(absent);
     expect(version).toBeGreaterThan(0);
-    expect(passing.length).toBeLessThan(50);
+    expect(indicesOf({ version, passing }).length).toBeLessThan(50);
     tester.close();
   });
 
@@ -81,7 +86,7 @@ describe("a tester of ids", () => {
     );
     const { tested } = readBatch(serializeBatch(withTestedIds(batch, tester.test)), keys);
     expect(tested).toEqual(tester.test(sortedIdKeys(batch)));
-    expect(tested?.passing.length).toBe(20);
+    expect(tested && indicesOf(tested)).toHaveLength(20);
     tester.close();
   });
 
