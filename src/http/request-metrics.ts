@@ -2,7 +2,6 @@
  * Metrics and log lines about requests: every response is counted once and logged once.
  * @module
  */
-import { StatusMap } from "elysia";
 import type { Log } from "../lib/log.ts";
 import type { Metrics, Series } from "../lib/metrics.ts";
 import { clientClosedStatus } from "./client-disconnect.ts";
@@ -82,11 +81,16 @@ export const knownMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST",
 /** Label of every other method. */
 const otherMethod = "OTHER";
 
-/** Registered statuses; relayed responses of nodes and gateways may have others. */
-const knownStatuses: ReadonlySet<string> = new Set([
-  ...Object.values(StatusMap).map(String),
-  String(clientClosedStatus),
-]);
+/** Statuses with a name: those of node:http, which a start does not load. */
+const namedStatuses = "100-103 200-208 226 300-305 307-308 400-418 421-426 428-429 431 451 500-511";
+
+/** Those, and one of this program; relayed responses of nodes and gateways may have others. */
+const knownStatuses: ReadonlySet<string> = new Set(
+  `${namedStatuses} ${clientClosedStatus}`.split(" ").flatMap((range) => {
+    const [first = 0, last = first] = range.split("-").map(Number);
+    return Array.from({ length: last - first + 1 }, (_, index) => String(first + index));
+  }),
+);
 
 /** Longest logged user agent; the rest is cut off. Characters. */
 const userAgentMax = 256;
