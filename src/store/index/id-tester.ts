@@ -1,7 +1,8 @@
 /**
- * Tests ids in the filters of parts, in a thread that verifies items: the only writer then tests only those that a part
- * may have, and all in parts that are newer than the test. A filter of many rows is in no cache of the processor, and
- * each added id is tested in each part.
+ * Looks for ids in large parts, in a thread that verifies items: the only writer then reads only the rows of those that
+ * a part has, and looks for all of them in parts that are newer than the test. A filter of many rows is in no cache of
+ * the processor, and each added id is tested in each part; of a hundred million rows, one in a hundred passes a filter
+ * by chance, and the page of a part that shows it is on the disk.
  * Source: docs/reference/index-layout.md#inserting.
  * @module
  */
@@ -15,8 +16,8 @@ export type TestIds = (keys: readonly number[]) => TestedIds;
 
 export type IdTester = Readonly<{ test: TestIds; close: () => void }>;
 
-/** Only the list of parts is read. */
-const cacheBytes = 2 ** 18;
+/** The inner pages of the tree of ids: a megabyte for a hundred million rows. */
+const cacheBytes = 2 ** 20;
 
 /**
  * Opens an index for tests.

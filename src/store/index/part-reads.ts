@@ -69,16 +69,16 @@ export type PartReads = Readonly<{
   placesOfIds: (keys: readonly number[], within?: IdBounds) => readonly IdCandidate[];
   /** As `placesOfIds`, for keys that another connection tested. Only for the writer, which sees all parts. */
   placesOfTestedIds: (keys: readonly number[], tested: TestedIds) => readonly IdCandidate[];
-  /** Tests the keys of ids, in ascending order, in the filters that are files. */
+  /** Looks for the keys of ids, in ascending order, in the parts whose filters are files. */
   testIds: (keys: readonly number[]) => TestedIds;
   /** Drops what is cached: a transaction failed. */
   discard: () => void;
 }>;
 
-/** What the filters in files said of the keys of ids at one version of the list of parts. */
+/** What the parts whose filters are files had of the keys of ids at one version of the list of parts. */
 export type TestedIds = Readonly<{
   version: number;
-  /** Alternating: a part, and the index of a key that it may have. */
+  /** Alternating: a part, and the index of a key that it has. */
   passing: Uint32Array;
 }>;
 
@@ -88,7 +88,7 @@ export type IdBounds = Pick<PartQuery, "first" | "last" | "checkpoint">;
 /** A place that may have an id. `index`: of the id's key among the given keys. */
 export type IdCandidate = Readonly<{ index: number; place: PlaceHalves }>;
 
-/** Groups the indices of the keys that passed by the part that may have them. */
+/** Groups the indices of the keys that passed by the part that has them. */
 function byPart(passing: Uint32Array): ReadonlyMap<number, readonly number[]> {
   const indices = new Map<number, number[]>();
   for (let at = 0; at < passing.length; at += 2)
@@ -149,7 +149,8 @@ export function createPartReads(db: Database): PartReads {
       const passing: number[] = [];
       for (const part of infos.list())
         if (part.keys !== null && part.filter !== null)
-          for (const index of filters.passing(part, sought)) passing.push(part.part, index);
+          for (const index of filters.passing(part, sought))
+            if (ordinalsOf(part, keys[index] ?? 0).length > 0) passing.push(part.part, index);
       return { version: infos.version(), passing: Uint32Array.from(passing) };
     },
     find: function* (part, query) {

@@ -327,34 +327,48 @@ function createPartRemoval(db: Database) {
     db,
     `SELECT part, filter FROM parts WHERE level = ${hiddenLevels.replaced} ORDER BY part LIMIT 1`,
   );
-  const bodies = ["part_places", "part_ids", "part_rare", "part_lists"].map((table) =>
-    prepare(
+  const bodies = ["part_places", "part_ids", "part_rare", "part_lists"].map((table) => ({
+    last: prepareQuery<{ n: number }>(
       db,
-      `DELETE FROM ${table} WHERE n IN (SELECT n FROM ${table}
-         WHERE n BETWEEN (?1 << 24) AND (?1 << 24) | 0xffffff ORDER BY n LIMIT ?2)`,
+      `SELECT n FROM ${table} WHERE n BETWEEN (?1 << 24) AND (?1 << 24) | 0xffffff ORDER BY n LIMIT 1 OFFSET ?2`,
     ),
-  );
+    // A range without a subquery: SQLite removes its rows while it reads them.
+    upTo: prepare(db, `DELETE FROM ${table} WHERE n BETWEEN (?1 << 24) AND ?2`),
+    all: prepare(db, `DELETE FROM ${table} WHERE n BETWEEN (?1 << 24) AND (?1 << 24) | 0xffffff`),
+  }));
   const keys = prepare(
     db,
     `DELETE FROM part_keys WHERE (part, key, chunk) IN
        (SELECT part, key, chunk FROM part_keys WHERE part = ?1 ORDER BY key, chunk LIMIT ?2)`,
   );
+  const allKeys = prepare(db, "DELETE FROM part_keys WHERE part = ?");
   const row = prepare(db, "DELETE FROM parts WHERE part = ?");
   const folder = filterFolderOf(db.filename);
-  /** Removes bodies of one part, and its row after the last of them. @param limit - Of the bodies. */
-  const remove = ({ part, filter }: ReplacedPart, limit: number): void => {
-    let left = limit;
-    for (const statement of [...bodies, keys]) if (left > 0) left -= statement.run(part, left).changes;
-    if (left === 0) return;
-    row.run(part);
-    if (filter !== null) removeFilterFile(folder, filter);
+  /** Removes some bodies of a part. @returns Whether it has none any more. */
+  const removeSome = (part: number): boolean => {
+    let left = bodiesPerStep;
+    for (const { last, upTo, all } of bodies) {
+      const edge = last.get(part, left - 1)?.n;
+      left -= edge === undefined ? all.run(part).changes : upTo.run(part, edge).changes;
+      if (left === 0) return false;
+    }
+    return keys.run(part, left).changes < left;
   };
   return {
-    all: (part: number): void => remove({ part, filter: null }, Number.MAX_SAFE_INTEGER),
+    all: (part: number): void => {
+      for (const { all } of bodies) all.run(part);
+      allKeys.run(part);
+      row.run(part);
+    },
     next: (): boolean => {
       const replaced = next.get();
-      if (replaced !== undefined) remove(replaced, bodiesPerStep);
-      return replaced !== undefined;
+      if (replaced === undefined) return false;
+      const { part, filter } = replaced;
+      if (removeSome(part)) {
+        row.run(part);
+        if (filter !== null) removeFilterFile(folder, filter);
+      }
+      return true;
     },
   };
 }

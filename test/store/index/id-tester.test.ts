@@ -1,5 +1,5 @@
 /**
- * Ids are tested in the filters of an index by a thread that does not write it (page-property.test.ts has what the
+ * Ids are looked for in the parts of an index by a thread that does not write it (page-property.test.ts has what the
  * writer makes of it).
  * @module
  */
@@ -50,12 +50,12 @@ function filledIndex() {
   return { path, random, fixture, reader, [Symbol.dispose]: close };
 }
 
-/** The indices of the keys that some part may have, in ascending order. */
+/** The indices of the keys that some part has, in ascending order. */
 const indicesOf = ({ passing }: TestedIds): number[] =>
   [...new Set(passing.filter((_, at) => at % 2 === 1))].sort((a, b) => a - b);
 
 describe("a tester of ids", () => {
-  test("passes every id that a part with a filter has, and few others", () => {
+  test("finds every id that a part with a filter has, and none that passes a filter by chance", () => {
     using index = filledIndex();
     const { path, reader, random } = index;
     const keys = createFilterKeys(reader.filterSecret);
@@ -64,14 +64,14 @@ describe("a tester of ids", () => {
     const known = index.fixture.rows().slice(0, 100);
     const present = known.map(({ id }) => keys.id(idBytes(id))).sort((a, b) => a - b);
     expect(indicesOf(tester.test(present))).toEqual([...present.keys()]);
-    const absent = Array.from({ length: 1_000 }, () => keys.id(random.bytes(32))).sort((a, b) => a - b);
+    const absent = Array.from({ length: 100_000 }, () => keys.id(random.bytes(32))).sort((a, b) => a - b);
     const { version, passing } = tester.test(absent);
     expect(version).toBeGreaterThan(0);
-    expect(indicesOf({ version, passing }).length).toBeLessThan(50);
+    expect(indicesOf({ version, passing })).toEqual([]);
     tester.close();
   });
 
-  test("gives a batch what the filters say of its ids, in their order", () => {
+  test("gives a batch what the parts have of its ids, in their order", () => {
     using index = filledIndex();
     const { path, reader, random } = index;
     const keys = createFilterKeys(reader.filterSecret);
