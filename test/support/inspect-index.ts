@@ -9,7 +9,8 @@
 import type { Database } from "bun:sqlite";
 import { createFilterKeys, type FilterKeys } from "../../src/store/index/filter-key.ts";
 import { type CounterName, createCountsReader } from "../../src/store/index/index-counters.ts";
-import { createPartReads, type IdCandidate, type PartInfo, type PartReads } from "../../src/store/index/part-reads.ts";
+import type { PartInfo } from "../../src/store/index/part-list.ts";
+import { createPartReads, type IdCandidate, type PartReads } from "../../src/store/index/part-reads.ts";
 import { createPartLoader } from "../../src/store/index/parts.ts";
 import { packHeight, pendingHeight } from "../../src/store/index/place.ts";
 import type { FindableRow } from "../../src/store/index/postings.ts";

@@ -2,7 +2,7 @@
  * Looks for ids in large parts, in a thread that verifies items: the only writer then reads only the rows of those that
  * a part has, and looks for all of them in parts that are newer than the test. A filter of many rows is in no cache of
  * the processor, and each added id is tested in each part; of a hundred million rows, one in a hundred passes a filter
- * by chance, and the page of a part that shows it is on the disk.
+ * by chance, and the page of its part that shows this is on the disk.
  * Source: docs/reference/index-layout.md#inserting.
  * @module
  */

@@ -1,7 +1,7 @@
 /**
  * The entries of a part, `partKey << 24 | ordinal`, and the buckets in which those of rare keys and of ids are stored.
  *
- * A bucket has the entries of a range of keys, about 120 of them, and is read by its number. In parts that will be
+ * A bucket has the entries of a range of keys, about 240 of them, and is read by its number. In parts that will be
  * merged again soon, entries are plain words; in larger parts, they are packed: the differences of sorted keys as Rice
  * codes (Golomb 1966), and each ordinal in as many bits as the largest one has; of further rows of a key, the step from
  * the ordinal before. In a part of four million rows, an entry takes 5 bytes instead of 8, and a further row 1 to 4.
@@ -83,7 +83,7 @@ function withoutRepeats(sorted: BigUint64Array): BigUint64Array {
 }
 
 /** Average number of entries of a bucket: a look-up of a rare key reads about a kilobyte. */
-const entriesPerBucket = 120;
+const entriesPerBucket = 240;
 
 /** The number of buckets for so many entries. */
 export function bucketsFor(entries: number): number {

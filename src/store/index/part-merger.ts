@@ -8,6 +8,7 @@ import { closeDatabase, createCheckpoints, openForReading } from "../sqlite.ts";
 import { createFilterKeys, filterSecretOf } from "./filter-key.ts";
 import type { IndexWriter } from "./index-writer.ts";
 import { createFilterFile, filterFolderOf, isFilterFileSound, type NewFilterFile } from "./part-filter.ts";
+import { hasIdsApart, type PartInfo } from "./part-list.ts";
 import {
   createMerges,
   type MergedBodies,
@@ -16,7 +17,7 @@ import {
   type PartMerge,
   rangeEntriesDefault,
 } from "./part-merge.ts";
-import { createPartKeyReads, createPartReads, hasIdsApart, type PartInfo, type PartKeyReads } from "./part-reads.ts";
+import { createPartKeyReads, createPartReads, type PartKeyReads } from "./part-reads.ts";
 
 /** The next step of a merge: bodies to store, or the new part when all bodies are stored. */
 export type MergeStep = Readonly<{ bodies: MergedBodies }> | Readonly<{ merged: MergedPart; filter: string | null }>;

@@ -40,6 +40,7 @@ import {
   type SoughtKeys,
   soughtKeys,
 } from "./part-filter.ts";
+import { createPartList, hasIdsApart, overlaps, type PartInfo } from "./part-list.ts";
 import { countWhile, createPlaceReads, type PlaceReads, partEntryNumber } from "./part-places.ts";
 import { compareHalves, type PlaceHalves } from "./place.ts";
 
@@ -97,8 +98,8 @@ function byPart(passing: Uint32Array): ReadonlyMap<number, readonly number[]> {
 }
 
 export function createPartReads(db: Database): PartReads {
-  const infos = createPartList(db);
   const filters = createFilterReads(db);
+  const infos = createPartList(db, filters.keep);
   const lists = createKeyLists(db);
   const places = createPlaceReads(db);
   const ordinalsOf = createIdOrdinals(db, lists);
@@ -113,6 +114,10 @@ export function createPartReads(db: Database): PartReads {
     passing.flatMap((index) =>
       ordinalsOf(part, keys[index] ?? 0).map((ordinal) => ({ index, place: places.at(part.part, ordinal) })),
     );
+
+  /** The indices of the keys that a part has, of those that its filter lets pass. */
+  const foundOf = (part: PartInfo, keys: readonly number[], passing: readonly number[]): readonly number[] =>
+    passing.filter((index) => ordinalsOf(part, keys[index] ?? 0).length > 0);
 
   return {
     list: infos.list,
@@ -147,10 +152,10 @@ export function createPartReads(db: Database): PartReads {
     testIds: (keys) => {
       const sought = soughtKeys(keys.map(partKeyOf));
       const passing: number[] = [];
-      for (const part of infos.list())
-        if (part.keys !== null && part.filter !== null)
-          for (const index of filters.passing(part, sought))
-            if (ordinalsOf(part, keys[index] ?? 0).length > 0) passing.push(part.part, index);
+      for (const part of infos.list()) {
+        if (part.keys === null || part.filter === null) continue;
+        for (const index of foundOf(part, keys, filters.passing(part, sought))) passing.push(part.part, index);
+      }
       return { version: infos.version(), passing: Uint32Array.from(passing) };
     },
     find: function* (part, query) {
@@ -182,82 +187,6 @@ function ordinalsBetween(
   return {
     start: isFromStart ? 0 : places.firstAtOrAfter(part.part, first),
     end: isToEnd ? part.count : places.firstAfter(part.part, last),
-  };
-}
-
-/** The row of a part. */
-export type PartInfo = Readonly<{
-  part: number;
-  count: number;
-  buckets: number;
-  /** Null for a part of an earlier release, whose ids are among its keys, or in `postings` when `keys` is null. */
-  idBuckets: number | null;
-  /** Number of distinct keys; null for a part of the earliest releases, whose ids are in `postings`. */
-  keys: number | null;
-  /** Name of the file of its filter. */
-  filter: string | null;
-  first: PlaceHalves;
-  last: PlaceHalves;
-}>;
-
-/** Whether a part may have rows in a range of places, both inclusive. */
-export function overlaps(part: PartInfo, { first, last }: Pick<PartQuery, "first" | "last">): boolean {
-  return compareHalves(part.first, last) <= 0 && compareHalves(part.last, first) >= 0;
-}
-
-/** Whether a part has its ids in buckets of their own. */
-export function hasIdsApart<Part extends PartInfo>(part: Part): part is Part & Readonly<{ idBuckets: number }> {
-  return part.idBuckets !== null;
-}
-
-type PartInfos = Readonly<{
-  /** The newest first. It is read again when a counter shows that it changed. */
-  list: () => readonly PartInfo[];
-  /** The version of the list that was read last. */
-  version: () => number;
-  /** The version at which this connection first read a part with its present filter. */
-  listedSince: (part: number) => number;
-  discard: () => void;
-}>;
-
-function createPartList(db: Database): PartInfos {
-  const version = prepareQuery<{ value: number }>(db, "SELECT value FROM meta WHERE name = 'parts_version'");
-  type Row = Omit<PartInfo, "first" | "last"> &
-    Readonly<Record<"firstHigh" | "firstLow" | "lastHigh" | "lastLow", number>>;
-  const rows = prepareQuery<Row>(
-    db,
-    `SELECT part, count, buckets, id_buckets AS idBuckets, keys, filter,
-       first >> 31 AS firstHigh, first & 0x7fffffff AS firstLow,
-       last >> 31 AS lastHigh, last & 0x7fffffff AS lastLow
-     FROM parts WHERE level >= 0 ORDER BY part DESC`,
-  );
-  let known: number | undefined;
-  let infos: readonly PartInfo[] = [];
-  let since = new Map<number, Readonly<{ filter: string | null; version: number }>>();
-  return {
-    list: () => {
-      const present = version.get()?.value ?? 0;
-      if (present === known) return infos;
-      infos = rows.all().map(({ firstHigh, firstLow, lastHigh, lastLow, ...info }) => ({
-        ...info,
-        first: { high: firstHigh, low: firstLow },
-        last: { high: lastHigh, low: lastLow },
-      }));
-      known = present;
-      since = new Map(
-        infos.map(({ part, filter }) => {
-          const before = since.get(part);
-          return [part, before?.filter === filter ? before : { filter, version: present }];
-        }),
-      );
-      return infos;
-    },
-    version: () => known ?? 0,
-    listedSince: (part) => since.get(part)?.version ?? Number.POSITIVE_INFINITY,
-    discard: () => {
-      known = undefined;
-      since.clear();
-    },
   };
 }
 
@@ -386,6 +315,11 @@ function createFilterReads(db: Database) {
     passing: (part: PartInfo, sought: SoughtKeys): readonly number[] => {
       const filter = idFilterOf(part, sought.lows.length);
       return filter === undefined ? [...sought.lows.keys()] : filter.passing(sought);
+    },
+    /** Releases the filters of other parts: their files are removed, but take space while they are mapped. */
+    keep: (infos: readonly PartInfo[]): void => {
+      const parts = new Set(infos.map(({ part }) => part));
+      for (const part of cached.keys()) if (!parts.has(part)) cached.delete(part);
     },
     discard: () => cached.clear(),
   };

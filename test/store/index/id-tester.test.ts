@@ -4,11 +4,13 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { idBytes } from "../../../src/arweave/id.ts";
 import { createFilterKeys, createFilterSecret } from "../../../src/store/index/filter-key.ts";
 import { openIdTester } from "../../../src/store/index/id-tester.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
+import { filterFolderOf } from "../../../src/store/index/part-filter.ts";
 import type { TestedIds } from "../../../src/store/index/part-reads.ts";
 import {
   encodeItems,
@@ -47,7 +49,7 @@ function filledIndex() {
     writer.close();
     folder[Symbol.dispose]();
   };
-  return { path, random, fixture, reader, [Symbol.dispose]: close };
+  return { path, random, fixture, reader, merges, [Symbol.dispose]: close };
 }
 
 /** The indices of the keys that some part has, in ascending order. */
@@ -87,6 +89,27 @@ describe("a tester of ids", () => {
     const { tested } = readBatch(serializeBatch(withTestedIds(batch, tester.test)), keys);
     expect(tested).toEqual(tester.test(sortedIdKeys(batch)));
     expect(tested && indicesOf(tested)).toHaveLength(20);
+    tester.close();
+  });
+
+  test.skipIf(!existsSync("/proc/self/maps"))("releases the filters of parts that were merged", () => {
+    using index = filledIndex();
+    const { path, reader, fixture } = index;
+    const tester = openIdTester(path, reader.filterSecret);
+    const names = new Set<string>();
+    for (let round = 0; round < 20; round += 1) {
+      for (let block = 0; block < 20; block += 1) fixture.addBlock(4);
+      index.merges.finish();
+      tester.test([1]);
+      for (const name of readdirSync(filterFolderOf(path))) names.add(name);
+    }
+    const removed = names.size - readdirSync(filterFolderOf(path)).length;
+    expect(removed).toBeGreaterThan(10);
+    // A removed file takes space until it is no longer mapped, by the writer either.
+    Bun.gc(true);
+    const mapped = readFileSync("/proc/self/maps", "utf8").split("\n");
+    const gone = mapped.filter((line) => line.includes(filterFolderOf(path)) && line.endsWith("(deleted)"));
+    expect(gone.length).toBeLessThan(removed / 4);
     tester.close();
   });
 

@@ -159,7 +159,7 @@ describe("a merge", () => {
     for (const some of [rows.slice(0, 13_000), rows.slice(13_000)]) parts.add(columnsOf(some));
     expect(parts.beginMerge()?.buckets).toBe(1);
     db.run("UPDATE part_keys SET count = 64");
-    expect(parts.beginMerge()?.buckets).toBe(Math.ceil(26_000 / 120));
+    expect(parts.beginMerge()?.buckets).toBe(Math.ceil(26_000 / 240));
   });
 
   test("that a writer has begun is abandoned when another one is opened: none of its steps is stored", () => {
