@@ -62,7 +62,7 @@ export type Roots = Readonly<{
   activeCount: () => number;
 }>;
 
-/** Roots in memory: about 1 KiB each, and 2.3 KiB for each loaded 16 MiB of their data. */
+/** Roots in memory: about 2 KiB each, and 9 bytes for each of 64 KiB of their data, once its page is loaded. */
 const rootsMax = 4_096;
 
 /** Pages in memory over all roots: 40 MiB for 270 GiB of data. */

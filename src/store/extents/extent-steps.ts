@@ -84,6 +84,7 @@ export function createSteps(
   load: (page: number) => Uint8Array | undefined,
 ): Steps {
   assert(size > 0, "a root with steps has data");
+  const stepCount = Math.ceil(size / stepBytes);
   const pages = new Map<number, Page>();
   const dirty = new Set<number>();
 
@@ -95,7 +96,9 @@ export function createSteps(
   function pageAt(number: number): Page {
     const known = pages.get(number);
     if (known !== undefined) return known;
-    const page = readPage(written.has(number) ? load(number) : undefined);
+    // Most roots have few steps.
+    const steps = Math.min(stepsPerPage, stepCount - number * stepsPerPage);
+    const page = readPage(written.has(number) ? load(number) : undefined, steps);
     pages.set(number, page);
     return page;
   }
@@ -148,10 +151,7 @@ export function createSteps(
       }
     },
     takeDirty() {
-      const taken = [...dirty].map((page) => ({
-        page,
-        sums: new Uint8Array(pageAt(page).sums.slice().buffer),
-      }));
+      const taken = [...dirty].map((page) => ({ page, sums: storedSums(pageAt(page)) }));
       dirty.clear();
       return taken;
     },
@@ -198,19 +198,26 @@ function gather(
 
 /** Present steps of a stored page, 0-based in the page. */
 export function presentSteps(stored: Uint8Array): number[] {
-  const { sums } = readPage(stored);
+  const { sums } = readPage(stored, stepsPerPage);
   return [...sums.keys()].filter((index) => sums[index] !== 0n);
 }
 
 /** Shared and never changed. */
-const absentPage: Page = emptyPage();
+const absentPage: Page = emptyPage(stepsPerPage);
 
-function emptyPage(): Page {
-  return { sums: new BigUint64Array(stepsPerPage), checked: new Uint8Array(stepsPerPage), present: 0, checkedCount: 0 };
+function emptyPage(steps: number): Page {
+  return { sums: new BigUint64Array(steps), checked: new Uint8Array(steps), present: 0, checkedCount: 0 };
 }
 
-function readPage(stored: Uint8Array | undefined): Page {
-  const page = emptyPage();
+/** The checksums as they are stored: those of a whole page. */
+function storedSums({ sums }: Page): Uint8Array {
+  const stored = new BigUint64Array(stepsPerPage);
+  stored.set(sums);
+  return new Uint8Array(stored.buffer);
+}
+
+function readPage(stored: Uint8Array | undefined, steps: number): Page {
+  const page = emptyPage(steps);
   if (stored === undefined) return page;
   new Uint8Array(page.sums.buffer).set(stored.subarray(0, page.sums.byteLength));
   for (const sum of page.sums) if (sum !== 0n) page.present += 1;

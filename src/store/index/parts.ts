@@ -317,7 +317,7 @@ function createPartStore(db: Database, sizes: PartSizes) {
   };
 }
 
-/** Bodies removed in one step: three megabytes, more than one step of a merge adds. */
+/** Bodies removed in one step: five megabytes, more than one step of a merge adds. */
 const bodiesPerStep = 4_000;
 
 type ReplacedPart = Readonly<{ part: number; filter: string | null }>;
