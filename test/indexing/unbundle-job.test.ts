@@ -118,7 +118,7 @@ describe("unbundle", () => {
     };
     expect(testedOf(undefined)).toBeUndefined();
     for (let time = 0; time < 2; time += 1)
-      expect(testedOf(index.path)).toEqual({ version: 0, passing: new Uint32Array(0) });
+      expect(testedOf(index.path)).toEqual({ version: 0, present: new Uint32Array(0) });
     using other = indexFile();
     expect(() => unbundle(jobOf(writeBundle(makeItems(3)), { filterSecret, indexPath: other.path }))).toThrow(
       "ids are tested in the index that they are for",

@@ -80,7 +80,7 @@ export type PartReads = Readonly<{
 export type TestedIds = Readonly<{
   version: number;
   /** Alternating: a part, and the index of a key that it has. */
-  passing: Uint32Array;
+  present: Uint32Array;
 }>;
 
 /** Places, both inclusive; `checkpoint` is called for each part, and throws to end the search. */
@@ -89,11 +89,11 @@ export type IdBounds = Pick<PartQuery, "first" | "last" | "checkpoint">;
 /** A place that may have an id. `index`: of the id's key among the given keys. */
 export type IdCandidate = Readonly<{ index: number; place: PlaceHalves }>;
 
-/** Groups the indices of the keys that passed by the part that has them. */
-function byPart(passing: Uint32Array): ReadonlyMap<number, readonly number[]> {
+/** Groups the indices of keys by the part that has them. */
+function byPart(present: Uint32Array): ReadonlyMap<number, readonly number[]> {
   const indices = new Map<number, number[]>();
-  for (let at = 0; at < passing.length; at += 2)
-    indices.getOrInsertComputed(passing[at] ?? 0, () => []).push(passing[at + 1] ?? 0);
+  for (let at = 0; at < present.length; at += 2)
+    indices.getOrInsertComputed(present[at] ?? 0, () => []).push(present[at + 1] ?? 0);
   return indices;
 }
 
@@ -137,9 +137,9 @@ export function createPartReads(db: Database): PartReads {
       }
       return found;
     },
-    placesOfTestedIds: (keys, { version, passing }) => {
+    placesOfTestedIds: (keys, { version, present }) => {
       const sought = soughtKeys(keys.map(partKeyOf));
-      const tested = byPart(passing);
+      const tested = byPart(present);
       const found: IdCandidate[] = [];
       for (const part of infos.list()) {
         if (part.keys === null) continue;
@@ -151,12 +151,12 @@ export function createPartReads(db: Database): PartReads {
     },
     testIds: (keys) => {
       const sought = soughtKeys(keys.map(partKeyOf));
-      const passing: number[] = [];
+      const present: number[] = [];
       for (const part of infos.list()) {
         if (part.keys === null || part.filter === null) continue;
-        for (const index of foundOf(part, keys, filters.passing(part, sought))) passing.push(part.part, index);
+        for (const index of foundOf(part, keys, filters.passing(part, sought))) present.push(part.part, index);
       }
-      return { version: infos.version(), passing: Uint32Array.from(passing) };
+      return { version: infos.version(), present: Uint32Array.from(present) };
     },
     find: function* (part, query) {
       const { start, end } = ordinalsBetween(places, part, query);

@@ -53,8 +53,8 @@ function filledIndex() {
 }
 
 /** The indices of the keys that some part has, in ascending order. */
-const indicesOf = ({ passing }: TestedIds): number[] =>
-  [...new Set(passing.filter((_, at) => at % 2 === 1))].sort((a, b) => a - b);
+const indicesOf = ({ present }: TestedIds): number[] =>
+  [...new Set(present.filter((_, at) => at % 2 === 1))].sort((a, b) => a - b);
 
 describe("a tester of ids", () => {
   test("finds every id that a part with a filter has, and none that passes a filter by chance", () => {
@@ -64,12 +64,12 @@ describe("a tester of ids", () => {
     const tester = openIdTester(path, reader.filterSecret);
     // The oldest hundred rows are stable and in merged parts.
     const known = index.fixture.rows().slice(0, 100);
-    const present = known.map(({ id }) => keys.id(idBytes(id))).sort((a, b) => a - b);
-    expect(indicesOf(tester.test(present))).toEqual([...present.keys()]);
+    const sought = known.map(({ id }) => keys.id(idBytes(id))).sort((a, b) => a - b);
+    expect(indicesOf(tester.test(sought))).toEqual([...sought.keys()]);
     const absent = Array.from({ length: 100_000 }, () => keys.id(random.bytes(32))).sort((a, b) => a - b);
-    const { version, passing } = tester.test(absent);
+    const { version, present } = tester.test(absent);
     expect(version).toBeGreaterThan(0);
-    expect(indicesOf({ version, passing })).toEqual([]);
+    expect(indicesOf({ version, present })).toEqual([]);
     tester.close();
   });
 
