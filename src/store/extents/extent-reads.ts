@@ -11,7 +11,17 @@ import type { ByteSpan } from "../../lib/range.ts";
 import type { ExtentFiles, FileIdentity } from "./extent-files.ts";
 import type { ExtentMap } from "./extent-map.ts";
 import type { Root, Roots } from "./extent-roots.ts";
-import { presentSteps, stepBytes, stepSpan, stepsPerPage } from "./extent-steps.ts";
+import {
+  clearChecked,
+  hasSpan,
+  matchesStep,
+  presentSteps,
+  setChecked,
+  stepBytes,
+  stepSpan,
+  stepsPerPage,
+  uncheckedSpans,
+} from "./extent-steps.ts";
 
 /** Limit of one read or write: its bytes are hashed at once on the calling thread. */
 export const extentCallBytesMax = 2 ** 20;
@@ -62,7 +72,7 @@ export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; l
     const from = Math.floor(span.start / stepBytes) * stepBytes;
     const to = Math.min(root.size, Math.ceil(span.end / stepBytes) * stepBytes);
     const result = await files.read(root.name, from, to - from);
-    if (root.isGone || root.steps.missing(span).length > 0) return undefined;
+    if (root.isGone || !hasSpan(root.steps, span)) return undefined;
     switch (result.kind) {
       case "lost":
         await lose(root);
@@ -97,7 +107,7 @@ export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; l
   return {
     read: readVerified,
     hot: (root, span) => {
-      if (root.steps.missing(span).length > 0) return undefined;
+      if (!hasSpan(root.steps, span)) return undefined;
       const parts: Uint8Array[] = [];
       for (let at = span.start; at < span.end; at += stepBytes - (at % stepBytes)) {
         const step = hotSteps.get(hotKey(root, at));
@@ -127,7 +137,7 @@ export async function sampleSteps(
   for (const { name, size, step } of chooseSteps(map, count, random)) {
     const root = roots.open(name, size);
     const span = stepSpan(step, size);
-    if (root.steps.missing(span).length > 0) continue; // dropped since its row was written
+    if (!hasSpan(root.steps, span)) continue; // dropped since its row was written
     const end = roots.use(root);
     const bytes = await reads.read(root, span).finally(end);
     compared += 1;
@@ -144,7 +154,7 @@ function stepsOf({ start, end }: ByteSpan): number[] {
 
 function isRight(root: Root, step: number, bytes: Uint8Array, from: number): boolean {
   const { start, end } = stepSpan(step, root.size);
-  return root.steps.matches(step, bytes.subarray(start - from, end - from));
+  return matchesStep(root.steps, step, bytes.subarray(start - from, end - from));
 }
 
 /** Chooses a root by a random name, then a page and a step of it. */
@@ -195,7 +205,7 @@ export function createPaths(parts: { files: ExtentFiles; reads: VerifiedReads; c
     for (const piece of spans.flatMap(callsOf)) {
       if ((await reads.read(root, piece)) === undefined) return false;
       if (root.identity !== identity) return false; // the file changed, and another call verifies the new state
-      for (const step of stepsOf(piece)) root.steps.setChecked(step);
+      for (const step of stepsOf(piece)) setChecked(root.steps, step);
     }
     const after = await files.identity(root.name);
     return !root.isGone && after !== undefined && isSame(identity, after);
@@ -203,14 +213,14 @@ export function createPaths(parts: { files: ExtentFiles; reads: VerifiedReads; c
 
   return {
     async verified(root, span) {
-      if (root.steps.missing(span).length > 0) return undefined;
+      if (!hasSpan(root.steps, span)) return undefined;
       const found = await files.identity(root.name);
       if (found === undefined) {
         await reads.read(root, { start: span.start, end: span.start + 1 }); // detects a lost or replaced file
         return undefined;
       }
       const identity = settleIdentity(root, found);
-      const rest = root.steps.unchecked(span);
+      const rest = uncheckedSpans(root.steps, span);
       if (rest.reduce((sum, { start, end }) => sum + end - start, 0) > comparedBytesMax) return undefined;
       if (rest.length > 0 && !(await verifyAll(root, rest, identity))) return undefined;
       if (clock() - Number(identity.changedNs / 1_000_000n) < settledAfterMs) root.isUnsettled = true;
@@ -220,7 +230,7 @@ export function createPaths(parts: { files: ExtentFiles; reads: VerifiedReads; c
     hot(root, span) {
       const { identity, isUnsettled, steps } = root;
       if (identity === undefined || isUnsettled) return undefined;
-      if (steps.missing(span).length > 0 || steps.unchecked(span).length > 0) return undefined;
+      if (!hasSpan(steps, span) || uncheckedSpans(steps, span).length > 0) return undefined;
       const found = files.identityOfPath(root.name);
       if (found === undefined || !isSame(identity, found)) return undefined;
       root.pathReturnedAt = clock();
@@ -232,7 +242,7 @@ export function createPaths(parts: { files: ExtentFiles; reads: VerifiedReads; c
 /** Stores the file's identity; clears the verified steps when it has changed. */
 function settleIdentity(root: Root, found: FileIdentity): FileIdentity {
   if (root.identity !== undefined && !root.isUnsettled && isSame(root.identity, found)) return root.identity;
-  root.steps.clearChecked();
+  clearChecked(root.steps);
   root.identity = found;
   root.isUnsettled = false;
   return found;

@@ -18,29 +18,18 @@ export const stepBytes = 64 * 1024;
 /** Steps of a page: 16 MiB of data, 2 KiB of checksums. */
 export const stepsPerPage = 256;
 
-/** Steps of one root. Numbers of steps and pages are 0-based; spans are bytes, half-open, within the root. */
-export type Steps = Readonly<{
-  /** Absent parts of a span: disjoint, ascending, widened to complete steps. */
-  missing: (span: ByteSpan) => ByteSpan[];
-  /** Parts of a span that were not verified since the last `clearChecked`; as `missing`. */
-  unchecked: (span: ByteSpan) => ByteSpan[];
-  /** Whether bytes match the stored checksum of a step. */
-  matches: (step: number, bytes: Uint8Array) => boolean;
-  /** Marks a step present. @returns Disk space of the step; 0 when it was present before. */
-  add: (step: number, checksum: bigint) => number;
-  /** Marks a step absent. @returns Disk space of the step; 0 when it was absent before. */
-  drop: (step: number) => number;
-  setChecked: (step: number) => void;
-  /** Marks all steps as not verified, because the file may have changed. */
-  clearChecked: () => void;
-  /** Takes copies of the pages that changed since the last call. */
-  takeDirty: () => readonly DirtyPage[];
-  /** Marks pages as changed again after a failed write. */
-  returnDirty: (pages: readonly DirtyPage[]) => void;
-  isDirty: () => boolean;
-  /** Number of pages in memory. */
-  pagesLoaded: () => number;
-}>;
+/**
+ * Steps of one root: data without functions of its own, because thousands are in memory. Numbers of steps and pages are
+ * 0-based; spans are bytes, half-open, within the root.
+ */
+export type Steps = {
+  readonly size: number;
+  readonly written: ReadonlySet<number>; // the pages that have rows; only they can have present steps
+  readonly load: (page: number) => Uint8Array | undefined;
+  readonly pages: (Page | undefined)[]; // by number, with holes: a Map would take as much memory as all else
+  pagesLoaded: number;
+  dirtyPages: number;
+};
 
 /** A changed page: its checksums, 8 bytes a step, little-endian, 0 for an absent step. */
 type DirtyPage = Readonly<{ page: number; sums: Uint8Array }>;
@@ -50,6 +39,7 @@ type Page = {
   readonly checked: Uint8Array; // one byte a step
   present: number;
   checkedCount: number;
+  isDirty: boolean; // changed since `takeDirty`
 };
 
 /**
@@ -75,92 +65,121 @@ export function stepCost(step: number, size: number): number {
  * Creates the steps of one root.
  *
  * @param size - Bytes of the root's data, 1 or more.
- * @param written - The pages that have rows; only they can have present steps.
+ * @param written - The pages that have rows.
  * @param load - Returns the stored checksums of a page.
  */
-export function createSteps(
-  size: number,
-  written: ReadonlySet<number>,
-  load: (page: number) => Uint8Array | undefined,
-): Steps {
+export function createSteps(size: number, written: readonly number[], load: Steps["load"]): Steps {
   assert(size > 0, "a root with steps has data");
-  const stepCount = Math.ceil(size / stepBytes);
-  const pages = new Map<number, Page>();
-  const dirty = new Set<number>();
+  const pages = written.length === 0 ? noPages : new Set(written);
+  return { size, written: pages, load, pages: [], pagesLoaded: 0, dirtyPages: 0 };
+}
 
-  /** A page for reading; does not allocate an unknown page. */
-  function readablePage(number: number): Page {
-    return pages.get(number) ?? (written.has(number) ? pageAt(number) : absentPage);
+/** Absent parts of a span: disjoint, ascending, widened to complete steps. */
+export function missingSpans(steps: Steps, span: ByteSpan): ByteSpan[] {
+  return gather(
+    steps,
+    span,
+    (page) => page.present,
+    (page, index) => page.sums[index] !== 0n,
+  );
+}
+
+/** Parts of a span that were not verified since the last `clearChecked`; as `missingSpans`. */
+export function uncheckedSpans(steps: Steps, span: ByteSpan): ByteSpan[] {
+  return gather(
+    steps,
+    span,
+    (page) => page.checkedCount,
+    (page, index) => page.checked[index] === 1,
+  );
+}
+
+/** Whether a span has no absent part. */
+export function hasSpan(steps: Steps, span: ByteSpan): boolean {
+  return missingSpans(steps, span).length === 0;
+}
+
+/** Whether bytes match the stored checksum of a step. */
+export function matchesStep(steps: Steps, step: number, bytes: Uint8Array): boolean {
+  return readablePage(steps, Math.floor(step / stepsPerPage)).sums[step % stepsPerPage] === checksumOf(bytes);
+}
+
+/** Marks a step present. @returns Disk space of the step; 0 when it was present before. */
+export function addStep(steps: Steps, step: number, checksum: bigint): number {
+  return putSum(steps, step, checksum) ? 0 : stepCost(step, steps.size);
+}
+
+/** Marks a step absent. @returns Disk space of the step; 0 when it was absent before. */
+export function dropStep(steps: Steps, step: number): number {
+  return putSum(steps, step, 0n) ? stepCost(step, steps.size) : 0;
+}
+
+export function setChecked(steps: Steps, step: number): void {
+  const page = pageAt(steps, Math.floor(step / stepsPerPage));
+  const index = step % stepsPerPage;
+  page.checkedCount += 1 - (page.checked[index] ?? 0);
+  page.checked[index] = 1;
+}
+
+/** Marks all steps as not verified, because the file may have changed. */
+export function clearChecked(steps: Steps): void {
+  for (const page of steps.pages) {
+    if (page === undefined) continue;
+    page.checked.fill(0);
+    page.checkedCount = 0;
   }
+}
 
-  function pageAt(number: number): Page {
-    const known = pages.get(number);
-    if (known !== undefined) return known;
-    // Most roots have few steps.
-    const steps = Math.min(stepsPerPage, stepCount - number * stepsPerPage);
-    const page = readPage(written.has(number) ? load(number) : undefined, steps);
-    pages.set(number, page);
-    return page;
+/** Takes copies of the pages that changed since the last call. */
+export function takeDirty(steps: Steps): readonly DirtyPage[] {
+  const taken: DirtyPage[] = [];
+  for (const [number, page] of steps.pages.entries()) {
+    if (!page?.isDirty) continue;
+    page.isDirty = false;
+    taken.push({ page: number, sums: storedSums(page) });
   }
+  steps.dirtyPages = 0;
+  return taken;
+}
 
-  /** Sets a step's checksum, 0 for absent. @returns Whether the step was present before. */
-  function put(step: number, checksum: bigint): boolean {
-    const number = Math.floor(step / stepsPerPage);
-    const page = pageAt(number);
-    const index = step % stepsPerPage;
-    const wasPresent = page.sums[index] !== 0n;
-    page.present += (checksum === 0n ? 0 : 1) - (wasPresent ? 1 : 0);
-    page.checkedCount -= page.checked[index] ?? 0;
-    page.checked[index] = 0;
-    page.sums[index] = checksum;
-    dirty.add(number);
-    return wasPresent;
-  }
+/** Marks pages as changed again after a failed write. */
+export function returnDirty(steps: Steps, returned: readonly DirtyPage[]): void {
+  for (const { page } of returned) setDirty(steps, pageAt(steps, page));
+}
 
-  return {
-    missing: (span) =>
-      gather(
-        readablePage,
-        size,
-        span,
-        (page) => page.present,
-        (page, index) => page.sums[index] !== 0n,
-      ),
-    unchecked: (span) =>
-      gather(
-        readablePage,
-        size,
-        span,
-        (page) => page.checkedCount,
-        (page, index) => page.checked[index] === 1,
-      ),
-    matches: (step, bytes) =>
-      readablePage(Math.floor(step / stepsPerPage)).sums[step % stepsPerPage] === checksumOf(bytes),
-    add: (step, checksum) => (put(step, checksum) ? 0 : stepCost(step, size)),
-    drop: (step) => (put(step, 0n) ? stepCost(step, size) : 0),
-    setChecked(step) {
-      const page = pageAt(Math.floor(step / stepsPerPage));
-      const index = step % stepsPerPage;
-      page.checkedCount += 1 - (page.checked[index] ?? 0);
-      page.checked[index] = 1;
-    },
-    clearChecked() {
-      for (const page of pages.values()) {
-        page.checked.fill(0);
-        page.checkedCount = 0;
-      }
-    },
-    takeDirty() {
-      const taken = [...dirty].map((page) => ({ page, sums: storedSums(pageAt(page)) }));
-      dirty.clear();
-      return taken;
-    },
-    returnDirty(returned) {
-      for (const { page } of returned) dirty.add(page);
-    },
-    isDirty: () => dirty.size > 0,
-    pagesLoaded: () => pages.size,
-  };
+/** A page for reading; does not allocate an unknown page. */
+function readablePage(steps: Steps, number: number): Page {
+  return steps.pages[number] ?? (steps.written.has(number) ? pageAt(steps, number) : absentPage);
+}
+
+function pageAt(steps: Steps, number: number): Page {
+  const known = steps.pages[number];
+  if (known !== undefined) return known;
+  // Most roots have few steps.
+  const count = Math.min(stepsPerPage, Math.ceil(steps.size / stepBytes) - number * stepsPerPage);
+  const page = readPage(steps.written.has(number) ? steps.load(number) : undefined, count);
+  steps.pages[number] = page;
+  steps.pagesLoaded += 1;
+  return page;
+}
+
+/** Sets a step's checksum, 0 for absent. @returns Whether the step was present before. */
+function putSum(steps: Steps, step: number, checksum: bigint): boolean {
+  const page = pageAt(steps, Math.floor(step / stepsPerPage));
+  const index = step % stepsPerPage;
+  const wasPresent = page.sums[index] !== 0n;
+  page.present += (checksum === 0n ? 0 : 1) - (wasPresent ? 1 : 0);
+  page.checkedCount -= page.checked[index] ?? 0;
+  page.checked[index] = 0;
+  page.sums[index] = checksum;
+  setDirty(steps, page);
+  return wasPresent;
+}
+
+function setDirty(steps: Steps, page: Page): void {
+  if (page.isDirty) return;
+  page.isDirty = true;
+  steps.dirtyPages += 1;
 }
 
 /**
@@ -168,12 +187,12 @@ export function createSteps(
  * that a root of 10 GiB costs 640 look-ups.
  */
 function gather(
-  pageAt: (number: number) => Page,
-  size: number,
+  steps: Steps,
   span: ByteSpan,
   doneCount: (page: Page) => number,
   isDone: (page: Page, index: number) => boolean,
 ): ByteSpan[] {
+  const { size } = steps;
   assert(span.start >= 0 && span.end <= size, "a span is within its root");
   const found: { start: number; end: number }[] = [];
   const last = Math.ceil(span.end / stepBytes);
@@ -182,7 +201,7 @@ function gather(
   while (step < last) {
     const number = Math.floor(step / stepsPerPage);
     const pageEnd = Math.min(stepCount, (number + 1) * stepsPerPage);
-    const page = pageAt(number);
+    const page = readablePage(steps, number);
     const done = doneCount(page);
     const end = Math.min(last, pageEnd);
     if (done === 0) append(found, { start: stepSpan(step, size).start, end: stepSpan(end - 1, size).end });
@@ -203,10 +222,17 @@ export function presentSteps(stored: Uint8Array): number[] {
 }
 
 /** Shared and never changed. */
+const noPages: ReadonlySet<number> = new Set();
 const absentPage: Page = emptyPage(stepsPerPage);
 
 function emptyPage(steps: number): Page {
-  return { sums: new BigUint64Array(steps), checked: new Uint8Array(steps), present: 0, checkedCount: 0 };
+  return {
+    sums: new BigUint64Array(steps),
+    checked: new Uint8Array(steps),
+    present: 0,
+    checkedCount: 0,
+    isDirty: false,
+  };
 }
 
 /** The checksums as they are stored: those of a whole page. */

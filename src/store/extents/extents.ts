@@ -18,7 +18,7 @@ import { type ExtentMap, openExtentMap } from "./extent-map.ts";
 import { createQuota, diskFreeBytes, type Quota, type QuotaLimits } from "./extent-quota.ts";
 import { createPaths, createVerifiedReads, extentCallBytesMax, sampleSteps } from "./extent-reads.ts";
 import { createRoots, type Root, type Roots, startFlush } from "./extent-roots.ts";
-import { checksumOf, createFragments, type Fragments, splitSteps } from "./extent-steps.ts";
+import { checksumOf, createFragments, type Fragments, hasSpan, missingSpans, splitSteps } from "./extent-steps.ts";
 
 export type ExtentStats = Readonly<{
   bytes: number; // disk space of present steps
@@ -114,8 +114,8 @@ export function openExtents(options: ExtentsOptions): Extents {
   const writes = createWrites({ roots, files, quota, log });
 
   return {
-    missing: (spec, span) => (spec.size === 0 ? [] : roots.find(spec).steps.missing(span)),
-    present: (spec, span) => spec.size === 0 || roots.find(spec).steps.missing(span).length === 0,
+    missing: (spec, span) => (spec.size === 0 ? [] : missingSpans(roots.find(spec).steps, span)),
+    present: (spec, span) => spec.size === 0 || hasSpan(roots.find(spec).steps, span),
     write: writes.write,
     read: (spec, span) => withRoot(roots, spec, span, (root) => reads.read(root, span)),
     hot: (spec, span) => touched(roots, spec, span, (root) => reads.hot(root, span)),
@@ -169,7 +169,7 @@ async function withRoot<Value>(
 ): Promise<Value | undefined> {
   if (span.start >= span.end) return undefined;
   const root = roots.find(spec);
-  if (root.steps.missing(span).length > 0) return undefined;
+  if (!hasSpan(root.steps, span)) return undefined;
   roots.touch(root);
   const end = roots.use(root);
   try {
