@@ -28,6 +28,7 @@ import {
 import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writer.ts";
 import { filterFolderOf } from "../src/store/index/part-filter.ts";
 import { encodeItems, serializeBatch, withTestedIds } from "../src/store/index/row-batch.ts";
+import { createCollections } from "../src/threads/collect.ts";
 import { openPool } from "../src/threads/pool.ts";
 import { measureCold, type ReadPage } from "./cold-pages.ts";
 import { type Bench, type BenchRow, type BenchSize, median, percentile, perSecond } from "./harness.ts";
@@ -195,6 +196,8 @@ export async function fillIndex(path: string, items: number, batch: number, begi
   const tester = openIdTester(path, reader.filterSecret);
   reader.close();
   let encoding = 0;
+  // As these threads and that of the writer do.
+  const countBytes = createCollections();
   for (let first = 0; first < all; first += batch) {
     if (first === items) beginReaders?.();
     const made = Array.from({ length: batch }, (_, index) => itemOf(first + index));
@@ -204,6 +207,7 @@ export async function fillIndex(path: string, items: number, batch: number, begi
     const rows = serializeBatch(withTestedIds(encodeItems(made, keys), tester.test));
     encoding += (Bun.nanoseconds() - start) / 1e9;
     timed("addItems", () => writer.addItems({ bundle, rows, nextEntry: first + batch, bundles: [] }));
+    countBytes(rows.byteLength);
     const added = first + batch;
     if (added % tenth === 0 && added <= items) marks.push({ items: added, ...calls });
     await Bun.sleep(0);

@@ -35,6 +35,7 @@ import { type IdTester, openIdTester } from "../src/store/index/id-tester.ts";
 import type { BundleRow, InvalidItem, ItemRow, SerializedRows } from "../src/store/index/index-types.ts";
 import { isPlace } from "../src/store/index/place.ts";
 import { encodeItems, serializeBatch, withTestedIds } from "../src/store/index/row-batch.ts";
+import { createCollections } from "../src/threads/collect.ts";
 import { ping } from "../src/threads/ping.ts";
 
 export { ping };
@@ -353,9 +354,14 @@ function filterOf(text: string): Filter {
 let lastKeys: Readonly<{ secret: Uint8Array; keys: FilterKeys }> | undefined;
 let lastTester: Readonly<{ path: string; secret: Uint8Array; tester: IdTester }> | undefined;
 
+const countBytes = createCollections();
+
 function encoded(rows: readonly ItemRow[], { filterSecret, indexPath }: UnbundleJob): SerializedRows {
   const batch = encodeItems(rows, keysOf(filterSecret));
-  return serializeBatch(indexPath === undefined ? batch : withTestedIds(batch, testerOf(indexPath, filterSecret).test));
+  const tested = indexPath === undefined ? batch : withTestedIds(batch, testerOf(indexPath, filterSecret).test);
+  const serialized = serializeBatch(tested);
+  countBytes(serialized.byteLength);
+  return serialized;
 }
 
 function keysOf(secret: Uint8Array): FilterKeys {
