@@ -25,7 +25,7 @@ export function write({ path, call, parts }: WriteJob): unknown {
   const writer = writerOf(path);
   assert(Object.hasOwn(writer, call), "a job names a method of the writer");
   const perform = writer[call] as (...given: readonly unknown[]) => unknown;
-  for (const part of parts) countBytes(serializedBytes(part));
+  for (const part of parts.flat()) countBytes(serializedBytes(part));
   return perform(...parts);
 }
 

@@ -140,11 +140,17 @@ export function openPool(options: PoolOptions): Pool<Readonly<Record<string, (jo
   // to the writer before its parent), and the time of a job must not begin while it waits.
   const semaphore = createSemaphore(options.threads, options.queueMax);
   const starts = createStartClock();
+  const waits = createThreadWaits();
   let running = 0;
 
-  /** Waits until there is a thread for each running job: the start of a thread does not count as work. */
+  /** Waits until a thread can take the job: the wait, and the start of a thread, do not count as work. */
+  const takeThread = async (): Promise<void> => {
+    const isFreed = running >= threads.count() && running > 0 && (await waits.wait());
+    if (!isFreed) running += 1;
+    if (threads.count() < running) await startThread();
+  };
+
   const startThread = async (): Promise<void> => {
-    if (threads.count() >= running) return;
     starts.begin();
     try {
       await threads.post("ping", undefined, AbortSignal.timeout(startTimeoutMs));
@@ -155,18 +161,20 @@ export function openPool(options: PoolOptions): Pool<Readonly<Record<string, (jo
     }
   };
 
+  /** Passes the thread of a job that has ended on to the next one. */
+  const releaseThread = (): void => {
+    if (!waits.pass()) running -= 1;
+  };
+
   const work = async (name: string, makeJob: () => unknown, jobOptions: JobOptions): Promise<unknown> => {
-    running += 1;
-    let timer: Timer | undefined;
+    await takeThread();
     const hung = new AbortController();
-    const transfer = [...(jobOptions.transfer ?? [])];
+    const timer = setTimeout(() => hung.abort(), jobOptions.timeoutMs ?? options.timeoutMs);
     try {
-      await startThread();
-      timer = setTimeout(() => hung.abort(), jobOptions.timeoutMs ?? options.timeoutMs);
-      return await threads.post(name, makeJob(), hung.signal, transfer);
+      return await threads.post(name, makeJob(), hung.signal, [...(jobOptions.transfer ?? [])]);
     } finally {
-      running -= 1;
       clearTimeout(timer);
+      releaseThread();
     }
   };
 
@@ -180,8 +188,11 @@ export function openPool(options: PoolOptions): Pool<Readonly<Record<string, (jo
     const permit = semaphore.take(signal);
     if (permit === undefined) throw new Failure("busy", { entry: String(options.entry), name });
     const release = await permit;
-    if (span !== undefined) span.attributes = { "cairn.thread.wait_ms": performance.now() - calledMs };
-    const makeJob = () => (typeof job === "function" ? job(starts.read() - startedBefore) : job);
+    const makeJob = (): unknown => {
+      signal.throwIfAborted(); // the caller left while the job waited for a thread
+      if (span !== undefined) span.attributes = { "cairn.thread.wait_ms": performance.now() - calledMs };
+      return typeof job === "function" ? job(starts.read() - startedBefore) : job;
+    };
     return await untilStopped(work(name, makeJob, jobOptions).finally(release), signal);
   };
 
@@ -246,6 +257,38 @@ function openThreads(options: PoolOptions) {
     }
   };
   return { post, count: () => piscina.threads.length, close: () => piscina.close({ force: false }) };
+}
+
+/** Jobs may wait for busy threads so long, in sum, before another thread is started: a start takes about as long. */
+const waitedMaxMs = 200;
+
+/** Jobs that wait for a thread that is busy, in order. A small load needs no second thread. */
+function createThreadWaits() {
+  const waiting: ((isFreed: boolean) => void)[] = [];
+  let waitedMs = 0;
+  return {
+    /** Resolves to true when a thread was passed on, to false when the caller is to start another one. */
+    wait: async (): Promise<boolean> => {
+      const startedMs = performance.now();
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      waiting.push(resolve);
+      const giveUp = (): void => {
+        waiting.splice(waiting.indexOf(resolve), 1);
+        resolve(false);
+      };
+      const timer = setTimeout(giveUp, Math.max(0, waitedMaxMs - waitedMs));
+      const isFreed = await promise;
+      clearTimeout(timer);
+      waitedMs = isFreed ? waitedMs + performance.now() - startedMs : 0;
+      return isFreed;
+    },
+    /** @returns Whether a job waits. */
+    pass: (): boolean => {
+      const next = waiting.shift();
+      next?.(true);
+      return next !== undefined;
+    },
+  };
 }
 
 /** Measures for how long at least one thread has been starting. Milliseconds. */

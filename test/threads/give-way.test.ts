@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { openPool } from "../../src/threads/pool.ts";
 import { testWith } from "../support/helpers.ts";
 
-const pool = openPool({ entry: "graphql", threads: 2, queueMax: 8, timeoutMs: 30_000, idleMs: 30_000 });
+const pool = openPool({ entry: "graphql", threads: 1, queueMax: 8, timeoutMs: 30_000, idleMs: 30_000 });
 afterAll(() => pool.close());
 
 /** How nice each thread of this process is, by its number. */
@@ -27,11 +27,11 @@ const linux = { there: process.platform === "linux", what: "Linux, which ranks t
 
 testWith(linux, "query threads are nicer than the main thread, and only they", async () => {
   const before = niceness();
-  await Promise.all([pool.ping(), pool.ping()]);
+  await pool.ping();
   const own = before.get(process.pid) ?? Number.NaN;
   const after = niceness();
   expect(after.get(process.pid)).toBe(own);
   const added = [...after].filter(([thread, nice]) => !before.has(thread) && nice > own);
-  expect(added.length).toBeGreaterThanOrEqual(2);
+  expect(added.length).toBeGreaterThanOrEqual(1);
   expect(added.every(([, nice]) => nice === Math.min(19, own + 10))).toBe(true);
 });

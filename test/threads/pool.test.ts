@@ -104,6 +104,31 @@ describe("pool", () => {
     expect(numbers).toEqual(Array.from({ length: count }, (_, index) => index + 1));
   });
 
+  test("jobs that overlap shortly need no second thread", async () => {
+    // On a busy machine they may take so long that another thread starts.
+    let threads = 2;
+    for (let attempt = 0; attempt < 10 && threads > 1; attempt += 1) {
+      const double = openPool<typeof import("./jobs.ts")>({ ...ofOneThread, threads: 2, timeoutMs: 10_000 });
+      const numbers = await Promise.all([double.run("next", {}), double.run("next", {}), double.run("next", {})]);
+      ({ threads } = double.load());
+      if (threads === 1) expect(numbers).toEqual([1, 2, 3]);
+      await double.close();
+    }
+    expect(threads).toBe(1);
+  });
+
+  test("a job that waits for long starts another thread", async () => {
+    const double = openPool<typeof import("./jobs.ts")>({ ...ofOneThread, threads: 2, timeoutMs: 10_000 });
+    const began = new Int32Array(new SharedArrayBuffer(8));
+    const long = double.run("workUntilNotified", { began });
+    expect(await double.run("next", {})).toBe(1);
+    expect(double.load()).toEqual({ open: 1, threads: 2 });
+    Atomics.store(began, 1, 1);
+    await long;
+    expect(await Promise.all([double.run("next", {}), double.run("next", {})])).toContain(2);
+    await double.close();
+  });
+
   test("transferred bytes arrive whole and are gone here", async () => {
     const bytes = new Uint8Array(1 << 20);
     expect(await pool.run("size", { bytes }, { transfer: [bytes.buffer] })).toBe(1 << 20);
