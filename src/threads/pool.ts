@@ -140,7 +140,7 @@ export function openPool(options: PoolOptions): Pool<Readonly<Record<string, (jo
   // to the writer before its parent), and the time of a job must not begin while it waits.
   const semaphore = createSemaphore(options.threads, options.queueMax);
   const starts = createStartClock();
-  const waits = createThreadWaits();
+  const waits = createThreadWaits(() => performance.now() - starts.read());
   let running = 0;
 
   /** Waits until a thread can take the job: the wait, and the start of a thread, do not count as work. */
@@ -262,24 +262,34 @@ function openThreads(options: PoolOptions) {
 /** Jobs may wait for busy threads so long, in sum, before another thread is started: a start takes about as long. */
 const waitedMaxMs = 200;
 
-/** Jobs that wait for a thread that is busy, in order. A small load needs no second thread. */
-function createThreadWaits() {
+/**
+ * Jobs that wait for a thread that is busy, in order. A small load needs no second thread.
+ *
+ * @param clock - Milliseconds; it stops while a thread is starting.
+ */
+function createThreadWaits(clock: () => number) {
   const waiting: ((isFreed: boolean) => void)[] = [];
   let waitedMs = 0;
   return {
     /** Resolves to true when a thread was passed on, to false when the caller is to start another one. */
     wait: async (): Promise<boolean> => {
-      const startedMs = performance.now();
+      const startedMs = clock();
       const { promise, resolve } = Promise.withResolvers<boolean>();
       waiting.push(resolve);
-      const giveUp = (): void => {
+      let timer: Timer | undefined;
+      const endWhenLong = (): void => {
+        const leftMs = waitedMaxMs - waitedMs - (clock() - startedMs);
+        if (leftMs > 0) {
+          timer = setTimeout(endWhenLong, leftMs);
+          return;
+        }
         waiting.splice(waiting.indexOf(resolve), 1);
         resolve(false);
       };
-      const timer = setTimeout(giveUp, Math.max(0, waitedMaxMs - waitedMs));
+      endWhenLong();
       const isFreed = await promise;
       clearTimeout(timer);
-      waitedMs = isFreed ? waitedMs + performance.now() - startedMs : 0;
+      waitedMs = isFreed ? waitedMs + clock() - startedMs : 0;
       return isFreed;
     },
     /** @returns Whether a job waits. */
