@@ -260,7 +260,7 @@ function openThreads(options: PoolOptions) {
 }
 
 /** Jobs may wait for busy threads so long, in sum, before another thread is started: a start takes about as long. */
-const waitedMaxMs = 200;
+const waitedMaxMs = 400;
 
 /**
  * Jobs that wait for a thread that is busy, in order. A small load needs no second thread.
