@@ -3,7 +3,7 @@
  * that imports piscina.
  *
  * Passing a job to a thread costs about 20 µs and one RSA check about 60 µs, so a job is a batch (32 to 1,000 items).
- * Source: docs/decisions/002-threads.md.
+ * Source: docs/decisions/002-threads.md; docs/decisions/114-second-thread.md.
  * @module
  */
 import { pathToFileURL } from "node:url";
