@@ -5,9 +5,8 @@
  * @module
  */
 import { Database } from "bun:sqlite";
-import { existsSync, renameSync, statSync } from "node:fs";
-import { syncFile } from "./durable-file.ts";
-import { closeDatabase, inTransaction, isDamage, openForReading, prepareQuery, removeDatabase } from "./sqlite.ts";
+import { existsSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { closeDatabase, inTransaction, isDamage, openForReading, prepareQuery } from "./sqlite.ts";
 
 export type DatabaseIdentity = Readonly<{ id: string; generation: number }>;
 
@@ -26,6 +25,11 @@ const readCacheBytes = 2 ** 18;
 const busyTimeoutMs = 5_000;
 /** Reads two rows in order to detect a second one. */
 const identitySql = "SELECT id, generation FROM database_identity LIMIT 2";
+
+/** First and end of the two bytes of a file's header that say how it is written and read. */
+const versionsAt = [18, 20] as const;
+/** With a write-ahead log. Source: SQLite's file format, "File format version numbers". */
+const walVersion = 2;
 
 /**
  * Reads a file's identity without writing to the file.
@@ -62,46 +66,59 @@ function stateOf(db: Database): DatabaseState {
 /**
  * Writes a file's identity durably; creates the file when it is absent. The caller syncs the folder.
  *
- * A new file gets its name when it is complete and on the disk: SQLite alone would sync it eleven times.
+ * A new file is made in memory, and gets its name when it is complete and on the disk: SQLite alone would sync it
+ * eleven times.
  *
  * @throws Error from SQLite or the system.
  */
 export function writeIdentity(path: string, identity: DatabaseIdentity, options: MarkOptions): void {
   if (existsSync(path)) {
-    markFile(path, identity, options, "FULL");
+    markFile(path, identity, options);
     return;
   }
   const draft = `${path}.new`;
-  removeDatabase(draft);
-  markFile(draft, identity, options, "OFF");
-  syncFile(draft);
+  writeFileSync(draft, newFile(identity, options), { flush: true });
   renameSync(draft, path);
 }
 
-function markFile(
-  path: string,
-  { id, generation }: DatabaseIdentity,
-  { pageBytes }: MarkOptions,
-  synchronous: "FULL" | "OFF",
-): void {
-  const db = new Database(path, { create: true, readwrite: true, strict: true });
+/** The bytes of a new file in WAL mode. */
+function newFile(identity: DatabaseIdentity, options: MarkOptions): Uint8Array {
+  const db = new Database(":memory:", { strict: true });
   try {
-    db.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-    db.run(`PRAGMA synchronous = ${synchronous}`);
-    if (pageBytes !== undefined) {
-      // Only a new file takes both, so they must be as in `openForWriting`.
-      db.run(`PRAGMA page_size = ${pageBytes}`);
-      db.run("PRAGMA auto_vacuum = INCREMENTAL");
-    }
-    db.run("PRAGMA journal_mode = WAL");
-    inTransaction(db, () => {
-      db.run("CREATE TABLE IF NOT EXISTS database_identity (id TEXT NOT NULL, generation INTEGER NOT NULL) STRICT");
-      db.run("DELETE FROM database_identity");
-      db.run("INSERT INTO database_identity VALUES (?, ?)", [id, generation]);
-    });
+    setLayout(db, options);
+    mark(db, identity);
+    const bytes = db.serialize();
+    bytes.fill(walVersion, ...versionsAt);
+    return bytes;
   } finally {
     closeDatabase(db);
   }
+}
+
+function markFile(path: string, identity: DatabaseIdentity, options: MarkOptions): void {
+  const db = new Database(path, { create: false, readwrite: true, strict: true });
+  try {
+    db.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    db.run("PRAGMA synchronous = FULL");
+    setLayout(db, options);
+    db.run("PRAGMA journal_mode = WAL");
+    inTransaction(db, () => mark(db, identity));
+  } finally {
+    closeDatabase(db);
+  }
+}
+
+/** Sets what only a new file takes: it must be as in `openForWriting`. */
+function setLayout(db: Database, { pageBytes }: MarkOptions): void {
+  if (pageBytes === undefined) return;
+  db.run(`PRAGMA page_size = ${pageBytes}`);
+  db.run("PRAGMA auto_vacuum = INCREMENTAL");
+}
+
+function mark(db: Database, { id, generation }: DatabaseIdentity): void {
+  db.run("CREATE TABLE IF NOT EXISTS database_identity (id TEXT NOT NULL, generation INTEGER NOT NULL) STRICT");
+  db.run("DELETE FROM database_identity");
+  db.run("INSERT INTO database_identity VALUES (?, ?)", [id, generation]);
 }
 
 function reasonOf(error: unknown): string {

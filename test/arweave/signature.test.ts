@@ -4,10 +4,11 @@
  */
 import { describe, expect, test } from "bun:test";
 import { constants, createPrivateKey, sign } from "node:crypto";
+import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
 import { signatureLayout, signatureSchemes } from "../../src/arweave/signature.ts";
 import { createArweaveSigner } from "../../src/arweave/signers/arweave.ts";
 import { multiAptos, verifyEd25519 } from "../../src/arweave/signers/ed25519.ts";
-import { createEthereumSigner, ethereumAddress } from "../../src/arweave/signers/ethereum.ts";
+import { createEthereumSigner, ethereumAddress, typedDataHash } from "../../src/arweave/signers/ethereum.ts";
 import type { Signer, Verdict } from "../../src/arweave/signers/scheme.ts";
 import { Failure } from "../../src/failures.ts";
 import { secp256k1 } from "../../src/lib/secp256k1.ts";
@@ -242,6 +243,15 @@ describe("B4: multiAptos", () => {
 });
 
 describe("B4: typedEthereum", () => {
+  test("the signed hash is that of EIP-712", () => {
+    const hash = (...parts: readonly (string | Uint8Array)[]) => keccak256(Buffer.concat(parts.map(bytesOf)));
+    const address = "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf";
+    const domain = hash(hash("EIP712Domain(string name,string version)"), hash("Bundlr"), hash("1"));
+    const word = Buffer.concat([Buffer.alloc(12), Buffer.from(address.slice(2), "hex")]);
+    const content = hash(hash("Bundlr(bytes Transaction hash,address address)"), hash(message), word);
+    expect(typedDataHash(message, address)).toEqual(hash(Uint8Array.of(0x19, 0x01), domain, content));
+  });
+
   test("accepts the owner's address in any case, and rejects other texts", () => {
     const signer = signerOf(7);
     const lower = new TextDecoder().decode(signer.owner);
@@ -273,6 +283,10 @@ describe("native addresses", () => {
     expect(signatureLayout(1)?.nativeAddress(signerOf(1).owner)).toMatch(/^[\w-]{43}$/);
   });
 });
+
+function bytesOf(part: string | Uint8Array): Uint8Array {
+  return typeof part === "string" ? new TextEncoder().encode(part) : part;
+}
 
 function signerOf(type: number): Signer {
   const signer = signers.find(({ scheme }) => scheme.type === type);

@@ -114,12 +114,11 @@ function parityOf(last: number): 0 | 1 | undefined {
 
 const addressPattern = /^0x[0-9a-fA-F]{40}$/;
 
-const domainSeparator = hashWords(
-  hashText("EIP712Domain(string name,string version)"),
-  hashText("Bundlr"),
-  hashText("1"),
-);
-const messageType = hashText("Bundlr(bytes Transaction hash,address address)");
+// Written out: hashed by code that is not compiled yet, they would take four milliseconds of each start.
+/** The EIP-712 hash of the domain, of "EIP712Domain(string name,string version)": name "Bundlr", version "1". */
+const domainSeparator = Uint8Array.fromHex("783759bfccfc9cc1047174a132a7ac3c2b38cc64a6825c3dab2cdc1d7a9894c8");
+/** `keccak256("Bundlr(bytes Transaction hash,address address)")`. */
+const messageType = Uint8Array.fromHex("e7b44f79dd1b5d1d629db3e022dd9c4c9f4879a786350d9c9eedaa14937e7c06");
 
 /** Ethereum addresses as owner: ASCII, "0x" and 40 hexadecimal digits of either case. */
 export const typedEthereum: SignatureScheme = {
@@ -157,10 +156,6 @@ export function typedDataHash(message: Uint8Array, address: string): Uint8Array 
 
 function ownerText(owner: Uint8Array): string {
   return Buffer.from(owner.buffer, owner.byteOffset, owner.length).toString("latin1");
-}
-
-function hashText(text: string): Uint8Array {
-  return keccak256(new TextEncoder().encode(text));
 }
 
 function hashWords(...words: readonly Uint8Array[]): Uint8Array {
