@@ -47,7 +47,7 @@ export type NewFilter = KeyFilter & Readonly<{ add: (partKey: number) => void }>
 export type NewFilterFile = Readonly<{
   addId: (partKey: number) => void;
   addKey: (partKey: number) => void;
-  /** @returns The file's name: the part's number, the bits of an id, a checksum of checksums. It is on disk then. */
+  /** @returns The file's name (see `nameOf`). It is on disk then. */
   end: () => string;
   /** Removes the file unless it has ended. Idempotent. */
   close: () => void;
@@ -199,11 +199,13 @@ const wordsWritten = 2 ** 16;
  *
  * @param rows - Of the part; undefined for a part of an earlier release, whose ids are among its keys.
  * @param keysMax - Distinct other keys; with more of them, more absent ones pass.
+ * @param replaced - The name of the file whose place it takes.
  */
 export function createFilterFile(
   folder: string,
   part: number,
   sizes: Readonly<{ rows: number | undefined; keysMax: number }>,
+  replaced: string | null = null,
 ): NewFilterFile {
   const idWords = idWordsOf(sizes.rows, bitsPerId);
   const keyWords = filterBytes(sizes.keysMax, bitsPerKey) / 4;
@@ -240,7 +242,7 @@ export function createFilterFile(
       const sumBytes = new Uint8Array(sums.buffer);
       writeFileSync(file, sumBytes);
       fsyncSync(file);
-      const name = `${part}-${bitsPerId}-${checksumOf(sumBytes)}`;
+      const name = nameOf(part, checksumOf(sumBytes), replaced);
       renameSync(temporary, join(folder, name));
       close();
       return name;
@@ -250,6 +252,17 @@ export function createFilterFile(
       close();
     },
   };
+}
+
+/**
+ * The part's number, the bits of an id, and a checksum of checksums. A file that takes the place of a damaged one may
+ * have its checksum: a number between them makes another name of it, so that threads open it.
+ */
+function nameOf(part: number, checksum: string, replaced: string | null): string {
+  const head = `${part}-${bitsPerId}`;
+  if (replaced === null) return `${head}-${checksum}`;
+  const number = Number(/^\d+-\d{2}-(\d+)-/.exec(replaced)?.[1] ?? 0);
+  return `${head}-${number + 1}-${checksum}`;
 }
 
 /** Words of the filter of ids. @param rows - Undefined: it is absent. */

@@ -123,7 +123,7 @@ const noFilters: NewPartFilters = { addId: () => undefined, addKey: () => undefi
 /** Writes the file of the filters of a part. @returns Its name. */
 function writeFilters(info: PartInfo, reads: PartKeyReads, folder: string): string {
   const rows = hasIdsApart(info) ? info.count : undefined;
-  const file = createFilterFile(folder, info.part, { rows, keysMax: info.keys ?? 0 });
+  const file = createFilterFile(folder, info.part, { rows, keysMax: info.keys ?? 0 }, info.filter);
   try {
     if (hasIdsApart(info)) for (const key of reads.ids(info)) file.addId(key);
     for (const key of reads.keys(info)) file.addKey(key);

@@ -218,6 +218,18 @@ describe("a filter of a part", () => {
     expect(readdirSync(folder.path)).toEqual([]);
   });
 
+  test("has another name when it takes the place of a file, though its bytes are the same", () => {
+    using folder = temporaryFolder();
+    const made = (replaced: string | null) => createFilterFile(folder.path, 7, { rows: 1, keysMax: 1 }, replaced).end();
+    const first = made(null);
+    const second = made(first);
+    const third = made(second);
+    expect(new Set([first, second, third]).size).toBe(3);
+    for (const name of [first, second, third]) expect(isFilterFileSound(folder.path, name)).toBe(true);
+    expect(openFilterFile(folder.path, third, 1)?.ids?.has(1)).toBe(false);
+    expect(made("7-0123456789012345")).toBe(second); // a name of an earlier release
+  });
+
   test("is absent without its file, and files of other parts are removed", () => {
     using folder = temporaryFolder();
     expect(openFilterFile(folder.path, "1-0123456789abcdef", 1)).toBeUndefined();

@@ -5,7 +5,7 @@
  */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { idFromBytes } from "../../../src/arweave/id.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { indexMigrations } from "../../../src/store/index/index-schema.ts";
@@ -354,17 +354,28 @@ describe("filters in files", () => {
   ])("are made again when they are %s, and lose no row meanwhile", (_what, damage) => {
     using folder = temporaryFolder();
     const { path, writer, file } = merged(folder.path);
-    damage(`${filterFolderOf(path)}/${file}`);
-    const reader = openIndexReader(path);
-    const rows = reader.page({ order: "asc", limit: 1_000, columns: noColumns }).rows;
-    expect(rows.every(({ id }) => reader.placeOf(id) !== undefined)).toBe(true);
-    const merger = openPartMerger(path, { filterFileRowsMin: 40 });
-    const repaired = merger.repairFilter();
-    expect(readdirSync(filterFolderOf(path))).toContain(repaired?.filter ?? "");
-    if (repaired !== undefined) writer.setFilter(repaired.part, repaired.filter);
-    expect(merger.repairFilter()).toBeUndefined();
-    expect(rows.every(({ id }) => reader.placeOf(id) !== undefined)).toBe(true);
-    for (const opened of [merger, reader, writer]) opened.close();
+    const names = [file];
+    // Made again twice: the second file has the bytes of the first.
+    for (let round = 0; round < 2; round += 1) {
+      damage(`${filterFolderOf(path)}/${names.at(-1)}`);
+      const reader = openIndexReader(path);
+      const rows = reader.page({ order: "asc", limit: 1_000, columns: noColumns }).rows;
+      expect(rows.every(({ id }) => reader.placeOf(id) !== undefined)).toBe(true);
+      const merger = openPartMerger(path, { filterFileRowsMin: 40 });
+      const repaired = merger.repairFilter();
+      if (repaired === undefined) throw new Error("nothing was made again");
+      const mappings = () => readFileSync("/proc/self/maps", "utf8").split(`/${repaired.filter}\n`).length - 1;
+      expect(names).not.toContain(repaired.filter);
+      names.push(repaired.filter);
+      writer.setFilter(repaired.part, repaired.filter);
+      expect(readdirSync(filterFolderOf(path))).toEqual([repaired.filter]);
+      expect(merger.repairFilter()).toBeUndefined();
+      const before = mappings();
+      expect(rows.every(({ id }) => reader.placeOf(id) !== undefined)).toBe(true);
+      expect(mappings()).toBe(before + 1); // the reader uses it
+      for (const opened of [merger, reader]) opened.close();
+    }
+    writer.close();
   });
 
   test("are removed when others take their place", () => {
