@@ -6,8 +6,9 @@
  * Source: Linux tcp(7) `TCP_INFO`, getpeername(2), shutdown(2); docs/decisions/091-body-memory.md.
  * @module
  */
-import { dlopen, FFIType } from "bun:ffi";
+import { FFIType } from "bun:ffi";
 import { readdirSync } from "node:fs";
+import { openCLibrary } from "./c-library.ts";
 
 /** The remote address, 4 or 16 bytes, and port of a connection. */
 export type Peer = Readonly<{ address: readonly number[]; port: number }>;
@@ -29,8 +30,6 @@ export type TcpConnections = Readonly<{
   at: (descriptor: number) => TcpConnection | undefined;
 }>;
 
-const libraries = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"] as const;
-
 const families = { ipv4: 2, ipv6: 10 } as const;
 const protocolTcp = 6;
 const optionTcpInfo = 11;
@@ -41,7 +40,14 @@ const bytesAckedAt = 120;
 
 /** Returns undefined where the kernel interface is not available. */
 export function openTcpConnections(): TcpConnections | undefined {
-  const system = process.platform === "linux" ? openLibrary() : undefined;
+  const system = openCLibrary({
+    getpeername: { args: [FFIType.i32, FFIType.ptr, FFIType.ptr], returns: FFIType.i32 },
+    getsockopt: {
+      args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.ptr],
+      returns: FFIType.i32,
+    },
+    shutdown: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
+  });
   if (system === undefined) return undefined;
   const address = new Uint8Array(128);
   const addressView = new DataView(address.buffer);
@@ -84,25 +90,6 @@ export function openTcpConnections(): TcpConnections | undefined {
       return peer === undefined ? undefined : connectionAt(fd, peer);
     },
   };
-}
-
-function openLibrary() {
-  for (const library of libraries) {
-    try {
-      return dlopen(library, {
-        getpeername: { args: [FFIType.i32, FFIType.ptr, FFIType.ptr], returns: FFIType.i32 },
-        getsockopt: {
-          args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.ptr],
-          returns: FFIType.i32,
-        },
-        shutdown: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
-      }).symbols;
-    } catch (error) {
-      // A system with another C library: the next name is tried.
-      if (!(error instanceof Error)) throw error;
-    }
-  }
-  return undefined;
 }
 
 /** Writes a peer as a key; an IPv4-mapped IPv6 address is the same as its IPv4 address. */

@@ -4,7 +4,8 @@
  * A filter is a split-block Bloom filter: a key sets one bit in each of the eight words of one block of 32 bytes, so a
  * test reads one cache line. A part has two of them. That of its ids has 20 bits a key, because each row that is added
  * is looked for in all parts: 0.04 % of absent ids pass. That of all other keys has ten bits a key, and 1.2 % of absent
- * keys pass (both measured, part-filter.test.ts). Filters of large parts are files that all threads map into memory. A
+ * keys pass (both measured, part-filter.test.ts). Filters of large parts are files that all threads map into memory:
+ * a few keys are tested through an address, which the runtime does not count, many of them through a typed array. A
  * filter only saves work: without one, or where it is damaged, the part is searched.
  *
  * A file has the filter of ids, that of the other keys, and a checksum of each 4 KiB, which is checked before their
@@ -28,6 +29,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../../lib/assert.ts";
+import { mapWords } from "../../lib/mapped-words.ts";
 import { partKeyBits } from "./part-entries.ts";
 
 /** Whether a part may have a key; false: it does not have it. */
@@ -96,7 +98,7 @@ export function createIdFilter(rows: number): NewFilter {
 function newFilter(bytes: number): NewFilter {
   const words = new Uint32Array(bytes / 4);
   return {
-    ...filterOf(words),
+    ...filterOf({ length: words.length, at: (index) => words[index] ?? 0, all: () => words }),
     add: (partKey) => setBits(words, firstWordOf(partKey, words.length), partKey),
   };
 }
@@ -124,25 +126,40 @@ export function soughtKeys(keys: readonly number[]): SoughtKeys {
   };
 }
 
+/** The words of a filter. */
+type FilterWords = Readonly<{
+  length: number;
+  at: (index: number) => number;
+  /** All of them as a typed array, which is made at the first call; undefined when they are not in memory any more. */
+  all: () => Uint32Array | undefined;
+}>;
+
+/**
+ * From so many keys on, a typed array saves more than it costs: a batch of rows. A query has fewer (query-limits.ts),
+ * so that threads of queries have no typed array.
+ * Source: docs/decisions/115-filters-by-address.md.
+ */
+const manyKeys = 1_024;
+
 /** @param pages - The pages of its words; every key of a damaged one passes. */
-function filterOf(words: Uint32Array, pages: FilterPages = soundPages(words.length)): KeyFilter {
+function filterOf(words: FilterWords, pages: FilterPages = soundPages(words.length)): KeyFilter {
   const blocks = words.length / wordsPerBlock;
-  const passes = (share: number, low: number): boolean => {
+  const passes = (at: FilterWords["at"], share: number, low: number): boolean => {
     const block = Math.floor(share * blocks) * wordsPerBlock;
     if (!pages.isSound(block)) return true;
-    for (let word = 0; word < wordsPerBlock; word += 1)
-      if (((words[block + word] ?? 0) & bitOf(low, word)) === 0) return false;
+    for (let word = 0; word < wordsPerBlock; word += 1) if ((at(block + word) & bitOf(low, word)) === 0) return false;
     return true;
   };
   return {
-    has: (partKey) => passes(shareOf(partKey), partKey | 0),
+    has: (partKey) => passes(words.at, shareOf(partKey), partKey | 0),
     passing: (sought) => {
       const { shares, lows } = sought;
-      if (lows.length === 1) return passes(shares[0] ?? 0, lows[0] ?? 0) ? [0] : [];
-      const mayPass = testTwoWords(words, pages, sought);
+      const all = lows.length < manyKeys ? undefined : words.all();
+      const mayPass = all && testTwoWords(all, pages, sought);
+      const at = all ? (index: number) => all[index] ?? 0 : words.at;
       const found: number[] = [];
-      for (let index = 0; index < mayPass.length; index += 1)
-        if (mayPass[index] === 1 && passes(shares[index] ?? 0, lows[index] ?? 0)) found.push(index);
+      for (let index = 0; index < lows.length; index += 1)
+        if (mayPass?.[index] !== 0 && passes(at, shares[index] ?? 0, lows[index] ?? 0)) found.push(index);
       return found;
     },
   };
@@ -284,18 +301,30 @@ export function openFilterFile(folder: string, name: string, rows: number | unde
   const file = openFile(folder, name);
   if (file === undefined) return undefined;
   const idWords = idWordsOf(rows, bitsOfName(name));
-  if (idWords >= file.words.length) return undefined;
+  const keyWords = file.length - idWords;
+  const words = keyWords <= 0 ? undefined : mapWords(file.path);
+  if (words === undefined) return undefined;
   const states = new Uint8Array(file.sums.length);
-  return {
-    ids: rows === undefined ? undefined : filterOf(file.words.subarray(0, idWords), checkedPages(file, states, 0)),
-    keys: filterOf(file.words.subarray(idWords), checkedPages(file, states, idWords)),
-  };
+  let array: Uint32Array | undefined;
+  const filterAt = (firstWord: number, length: number): KeyFilter =>
+    filterOf(
+      {
+        length,
+        at: (index) => words.at(firstWord + index),
+        all: () => {
+          array ??= mapArray(file.path);
+          return array?.subarray(firstWord, firstWord + length);
+        },
+      },
+      checkedPages(file, states, firstWord),
+    );
+  return { ids: rows === undefined ? undefined : filterAt(0, idWords), keys: filterAt(idWords, keyWords) };
 }
 
 /** Whether a filter's file is there, and no page of it is damaged. Reads all of it. */
 export function isFilterFileSound(folder: string, name: string): boolean {
   const file = openFile(folder, name);
-  return file?.sums.every((sum, page) => sumOf(file.bytes, page) === sum) ?? false;
+  return file?.sums.every((_sum, page) => isPageSound(file, page)) ?? false;
 }
 
 /** Bytes of a page with a checksum of its own. */
@@ -303,25 +332,29 @@ const pageBytes = 4_096;
 const sumBytes = 4;
 const wordsPerPage = pageBytes / 4;
 
-type FilterFile = Readonly<{ path: string; bytes: Uint8Array; words: Uint32Array; sums: Uint32Array }>;
+/** `length`: words of all its filters. */
+type FilterFile = Readonly<{ path: string; length: number; sums: Uint32Array }>;
 
 function openFile(folder: string, name: string): FilterFile | undefined {
   const path = join(folder, name);
-  const file = mapped(path);
-  if (file === undefined) return undefined;
-  const { buffer, byteOffset, length } = file;
-  const pages = Math.ceil(length / (pageBytes + sumBytes));
-  const size = length - pages * sumBytes;
-  if (size <= 0 || size % blockBytes !== 0 || sumsOf(size) !== pages) return undefined;
-  fetchBytes(path, size, pages * sumBytes);
-  if (!name.endsWith(`-${checksumOf(file.subarray(size))}`)) return undefined;
-  assert(byteOffset % 4 === 0, "a mapped file begins at a page");
-  return {
-    path,
-    bytes: file.subarray(0, size),
-    words: new Uint32Array(buffer, byteOffset, size / 4),
-    sums: new Uint32Array(buffer, byteOffset + size, pages),
-  };
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  const pages = Math.ceil(size / (pageBytes + sumBytes));
+  const bytes = size - pages * sumBytes;
+  if (bytes <= 0 || bytes % blockBytes !== 0 || sumsOf(bytes) !== pages) return undefined;
+  const sums = readBytes(path, bytes, new Uint8Array(pages * sumBytes));
+  if (sums === undefined || !name.endsWith(`-${checksumOf(sums)}`)) return undefined;
+  return { path, length: bytes / 4, sums: new Uint32Array(sums.buffer) };
+}
+
+/** The words of a file as a typed array; undefined when it was removed: its part was merged meanwhile. */
+function mapArray(path: string): Uint32Array | undefined {
+  try {
+    const { buffer, byteOffset, length } = process.platform === "linux" ? Bun.mmap(path) : readFileSync(path);
+    return new Uint32Array(buffer, byteOffset, length / 4);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
 }
 
 /** The pages of a filter of a file, which may begin within a page. */
@@ -336,37 +369,42 @@ type FilterPages = Readonly<{
 const pageStates = { unread: 0, sound: 1, damaged: 2 } as const;
 
 /** @param states - Of all pages of the file. */
-function checkedPages({ path, bytes, sums }: FilterFile, states: Uint8Array, firstWord: number): FilterPages {
+function checkedPages(file: FilterFile, states: Uint8Array, firstWord: number): FilterPages {
   return {
     states,
     firstWord,
     isSound: (word) => {
       const page = Math.floor((firstWord + word) / wordsPerPage);
-      if (states[page] === pageStates.unread) {
-        fetchBytes(path, page * pageBytes, pageBytes);
-        states[page] = sumOf(bytes, page) === sums[page] ? pageStates.sound : pageStates.damaged;
-      }
+      if (states[page] === pageStates.unread)
+        states[page] = isPageSound(file, page) ? pageStates.sound : pageStates.damaged;
       return states[page] === pageStates.sound;
     },
   };
 }
 
-const fetched = new Uint8Array(pageBytes);
+const pageRead = new Uint8Array(pageBytes);
 
 /**
- * Reads bytes of a file, so that the system has them before they are read through a mapping: for a page that is missing
- * there, it reads up to megabytes around it, and the first look-up after a start would read all filters.
+ * Whether a page has its checksum. It is read before it is read through a mapping: for a page that the system does not
+ * have, a mapping reads up to megabytes around it, and the first look-up after a start would read all filters.
  */
-function fetchBytes(path: string, start: number, length: number): void {
+function isPageSound({ path, length, sums }: FilterFile, page: number): boolean {
+  const start = page * pageBytes;
+  const bytes = readBytes(path, start, pageRead.subarray(0, Math.min(pageBytes, length * 4 - start)));
+  return bytes !== undefined && Bun.hash.xxHash32(bytes) === sums[page];
+}
+
+/** Fills a buffer with bytes of a file; undefined when it has fewer, or was removed: its part was merged meanwhile. */
+function readBytes(path: string, start: number, into: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> | undefined {
   let file: number;
   try {
     file = openSync(path, "r");
   } catch (error) {
-    if (isMissing(error)) return; // the part was merged meanwhile; what is mapped stays
+    if (isMissing(error)) return undefined;
     throw error;
   }
   try {
-    for (let at = start; at < start + length; at += pageBytes) readSync(file, fetched, 0, pageBytes, at);
+    return readSync(file, into, 0, into.length, start) === into.length ? into : undefined;
   } finally {
     closeSync(file);
   }
@@ -380,10 +418,6 @@ function soundPages(words: number): FilterPages {
 
 function sumsOf(size: number): number {
   return Math.ceil(size / pageBytes);
-}
-
-function sumOf(bytes: Uint8Array, page: number): number {
-  return Bun.hash.xxHash32(pageAt(bytes, page * pageBytes));
 }
 
 /** The bytes of a page, which the end of all bytes may cut off. */
@@ -406,17 +440,6 @@ export function removeOtherFilters(folder: string, names: ReadonlySet<string>): 
     throw error;
   }
   for (const file of files) if (!names.has(file)) removeFilterFile(folder, file);
-}
-
-function mapped(path: string): Uint8Array | undefined {
-  try {
-    // The system cannot map an empty file.
-    if (statSync(path).size === 0) return undefined;
-    return process.platform === "linux" ? Bun.mmap(path) : readFileSync(path);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
 }
 
 function isMissing(error: unknown): boolean {

@@ -2,6 +2,7 @@
  * Filters of parts: a key that was added always passes, few other keys do, and what is damaged of a file is ignored.
  * @module
  */
+import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import {
@@ -190,6 +191,23 @@ describe("a filter of a part", () => {
     // All keys of the damaged page, and few others.
     const passingSound = others.filter({ ids, keys }[kind].has).length;
     expect(passing.length).toBeGreaterThan(passingSound + 1_000);
+  });
+
+  test("in a file is not part of the runtime's heap until as many keys are tested as a batch has", () => {
+    using folder = temporaryFolder();
+    const rows = 4 * 2 ** 20; // 10 MiB
+    const name = writeFilters(folder.path, 1, { rows, ids: allKeys, keysMax: 1 });
+    const before = heapStats().extraMemorySize;
+    const counted = () => heapStats().extraMemorySize - before;
+    const ids = openFilterFile(folder.path, name, rows)?.ids;
+    const [first = 0] = allKeys;
+    expect(ids?.has(first)).toBe(true);
+    const few = soughtKeys(allKeys.slice(0, 1_023));
+    expect(ids?.passing(few).length).toBe(1_023);
+    expect(counted()).toBeLessThan(2 ** 20);
+    expect(ids?.passing(soughtKeys(allKeys)).length).toBe(allKeys.length);
+    expect(counted()).toBeGreaterThan(9 * 2 ** 20);
+    expect(ids?.has(first)).toBe(true);
   });
 
   test("is written in pieces, and is then as one that is in memory", () => {
