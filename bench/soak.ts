@@ -7,7 +7,8 @@
  * consistent.
  *
  * Between two collections, bodies that were dropped take tens of megabytes, so that single samples tell nothing of a
- * megabyte. What remains is the lowest of many samples: the slope of memory is one of the lowest of each fifteenth.
+ * megabyte. What remains is the lowest of many samples: the slope of memory is one of the lowest of each fifteenth. It
+ * has its standard error beside it: a slope that is smaller than twice its error may be none.
  * @module
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -91,7 +92,8 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
   const [first] = warm;
   const last = warm.at(-1);
   const lowest = lowestOf(warm, minutes / memoryParts);
-  const per10 = (pick: (sample: Sample) => number, of: readonly Sample[] = warm) => 10 * slopeOf(of, pick);
+  const per10 = (pick: (sample: Sample) => number, of: readonly Sample[] = warm) =>
+    (10 * lineThrough(of, pick).slope).toFixed(1);
   const memory = ({ residentMiB }: Sample) => residentMiB;
   const errors = [...counts.errors.values()].reduce((sum, { count }) => sum + count, 0);
   const name = `mixed load of ${minutes} min`;
@@ -100,7 +102,8 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
     {
       name: `${name}: memory`,
       metric:
-        `${per10(memory, lowest).toFixed(1)} MiB per 10 min (of all samples ${per10(memory).toFixed(1)}), ` +
+        `${per10(memory, lowest)} ± ${(10 * lineThrough(lowest, memory).error).toFixed(1)} MiB per 10 min ` +
+        `(of all samples ${per10(memory)}), ` +
         `lowest ${lowest[0]?.residentMiB.toFixed(0)} MiB after the warm-up, ` +
         `${lowest.at(-1)?.residentMiB.toFixed(0)} at the end, highest ${Math.max(...warm.map(memory)).toFixed(0)}`,
       target: "≤ 1 MiB per 10 min",
@@ -108,7 +111,7 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
     {
       name: `${name}: open descriptors`,
       metric:
-        `${per10(({ descriptors }) => descriptors).toFixed(1)} per 10 min, ` +
+        `${per10(({ descriptors }) => descriptors)} per 10 min, ` +
         `${first?.descriptors} after the warm-up, ${last?.descriptors} at the end`,
       target: "0 per 10 min",
     },
@@ -128,14 +131,20 @@ function lowestOf(samples: readonly Sample[], partMinutes: number): readonly Sam
   );
 }
 
-/** Growth of the samples per minute, by least squares. */
-function slopeOf(samples: readonly Sample[], pick: (sample: Sample) => number): number {
+/** The line through the samples by least squares: its growth per minute, and the standard error of that. */
+function lineThrough(
+  samples: readonly Sample[],
+  pick: (sample: Sample) => number,
+): Readonly<{ slope: number; error: number }> {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const middle = mean(samples.map(({ minutes }) => minutes));
   const level = mean(samples.map(pick));
-  const rise = samples.reduce((sum, each) => sum + (each.minutes - middle) * (pick(each) - level), 0);
-  const run = samples.reduce((sum, { minutes }) => sum + (minutes - middle) ** 2, 0);
-  return run === 0 ? 0 : rise / run;
+  const sumOf = (value: (sample: Sample) => number) => samples.reduce((sum, each) => sum + value(each), 0);
+  const run = sumOf(({ minutes }) => (minutes - middle) ** 2);
+  if (run === 0) return { slope: 0, error: Number.POSITIVE_INFINITY };
+  const slope = sumOf((each) => (each.minutes - middle) * (pick(each) - level)) / run;
+  const off = sumOf((each) => (pick(each) - level - slope * (each.minutes - middle)) ** 2);
+  return { slope, error: Math.sqrt(off / Math.max(1, samples.length - 2) / run) };
 }
 
 function measure(pid: number): Pick<Sample, "residentMiB" | "descriptors"> {

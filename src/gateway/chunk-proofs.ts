@@ -58,8 +58,8 @@ export type ChunkProofs = Readonly<{
 /** Cached trees of blocks; one of a thousand transactions takes 0.2 MiB. */
 const blockTreesMax = 64;
 
-/** Chunks under the cached data trees, 25 GB of data; each takes about 130 bytes. */
-const leavesStoredMax = 100_000;
+/** Memory of cached data trees: those of 25 GB in large transactions, or of 8,000 transactions of one chunk. Bytes. */
+const treeBytesMax = 13 * 10 ** 6;
 
 /** Data hashed for a proof that no other source has; more would delay the response. Bytes. */
 const hashedBytesMax = 64 * 2 ** 20;
@@ -84,7 +84,7 @@ export function createChunkProofs(
   const blockTrees = new LRUCache<BlockHash, BlockTree>({ max: blockTreesMax });
   const blocksWithout = new LRUCache<BlockHash, true>({ max: blockTreesMax, ttl: missingStoredMs });
   const blockFlights = createSingleFlight<BlockTree | undefined>();
-  const dataTrees = new LRUCache<Id, DataTree>({ maxSize: leavesStoredMax });
+  const dataTrees = new LRUCache<Id, DataTree>({ maxSize: treeBytesMax });
   const odd = new LRUCache<Id, true>(entryLimit(oddMax));
   const dataFlights = createSingleFlight<DataTree | undefined>();
 
@@ -128,7 +128,7 @@ export function createChunkProofs(
     for (const rule of ["halved", "plain"] as const) {
       const made = await hashTree(data, rule, signal);
       if (encodeBase64url(made.tree.root) !== expected) continue;
-      dataTrees.set(id, made, { size: made.tree.leafCount });
+      dataTrees.set(id, made, { size: made.tree.memory });
       return made;
     }
     odd.set(id, true);

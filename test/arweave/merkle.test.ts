@@ -2,6 +2,7 @@
  * Trees, paths and rulesets: the reference node's own results, tables of edges, and properties.
  * @module
  */
+import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import {
@@ -226,6 +227,24 @@ describe("buildTree", () => {
     const tree = buildTree(leavesOf([7]));
     expect(rootOfPath(tree.path(0))).toEqual(tree.root);
     expect(tree.path(0)).toHaveLength(64);
+  });
+
+  test.each([
+    [1, 20_000],
+    [20, 2_000],
+    [400, 200],
+  ])("states at least the memory of its arrays and objects: %p leaves", (leaves, count) => {
+    const made = leavesOf(Array.from({ length: leaves }, () => chunkSize));
+    buildTree(made);
+    Bun.gc(true);
+    const before = heapStats().heapSize;
+    const trees = Array.from({ length: count }, () => buildTree(made));
+    Bun.gc(true);
+    const taken = (heapStats().heapSize - before) / count;
+    const stated = trees[0]?.memory ?? 0;
+    expect(stated).toBeGreaterThan(taken);
+    expect(stated).toBeLessThan(taken * 2.5);
+    expect(trees).toHaveLength(count);
   });
 
   test("asking for a leaf that is not there is a defect of ours", () => {
