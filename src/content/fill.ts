@@ -70,8 +70,9 @@ const fetchesPerEnsureMax = 8;
 /** Longest time of a fetch: its wait, all sources and all attempts together. Milliseconds. */
 const fetchMsDefault = 60_000;
 
-/** Memory for pieces that were fetched ahead of their readers. */
+/** Memory for pieces that were fetched ahead of their readers, and of an entry beside its bytes. Bytes. */
 const recentBytesMax = 16 * 2 ** 20;
+const recentEntryBytes = 512;
 
 /** Readers that may give on views: each holds at most the chunk that is sent and the next one. */
 const viewersMax = 64;
@@ -150,7 +151,7 @@ export function createFill(parts: FillParts): Fill {
 function createRecents() {
   const pieces = new LRUCache<string, FilledPiece>({
     maxSize: recentBytesMax,
-    sizeCalculation: ({ bytes }) => Math.max(1, bytes.length),
+    sizeCalculation: ({ bytes }) => bytes.length + recentEntryBytes,
   });
   const keyAt = (root: RootSpec, start: number) => `${keyOf(root)}:${start}`;
   let viewers = 0;

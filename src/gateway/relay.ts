@@ -54,8 +54,9 @@ const smallBytesMax = 64 * 2 ** 10;
 /** Longest wait for this memory. Milliseconds. */
 const readWaitMsMax = 3_000;
 
-/** Bytes of cached responses. */
+/** Memory of cached responses, and of an entry beside its body and its path. Bytes. */
 const storedBytesMax = 16 * 2 ** 20;
+const entryBytes = 512;
 
 /**
  * Creates a relay to nodes.
@@ -123,7 +124,7 @@ export function createRelay(
       const asked = generation;
       const response = await flights.run(`${asked} ${path}`, signal, (own) => ask(path, check, own));
       if (retentionMs > 0 && response.status === 200 && asked === generation)
-        stored.set(path, response, { ttl: retentionMs, size: response.body.byteLength + path.length + 1 });
+        stored.set(path, response, { ttl: retentionMs, size: response.body.byteLength + path.length + entryBytes });
       return response;
     },
   };

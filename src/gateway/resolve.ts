@@ -10,6 +10,7 @@ import type { Id } from "../arweave/id.ts";
 import {
   type Manifest,
   manifestContentType,
+  memoryOfManifest,
   type ResolvedPath,
   readManifest,
   resolvePath,
@@ -46,8 +47,8 @@ export type Resolver = Readonly<{
 /** Manifests up to this size are read here; reading takes 3 ms a MiB (measured). Bytes. */
 export const readHereBytesMax = 2 ** 20;
 
-/** Bytes of cached parsed manifests. */
-const storedBytesMax = 16 * 2 ** 20;
+/** Memory of cached parsed manifests: those of 13 MiB. Bytes. */
+const storedBytesMax = 40 * 2 ** 20;
 
 /** Time to live of unverified manifests. Milliseconds. */
 const unverifiedTtlMs = 60_000;
@@ -86,7 +87,7 @@ export function createResolver(large: Pick<LargeManifests, "resolve">): Resolver
   const readSmall = async (content: OpenContent, signal: AbortSignal): Promise<Read> => {
     const { name, retentionMs } = keeping(content);
     const read = readOrSay(await content.bytes({ start: 0, end: content.size }, signal));
-    stored.set(name, read, { size: Math.max(1, content.size), ttl: retentionMs });
+    stored.set(name, read, { size: memoryOfManifest(content.size), ttl: retentionMs });
     return read;
   };
 

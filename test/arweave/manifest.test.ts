@@ -2,10 +2,11 @@
  * Manifests: what each path means, in every order of keys, and an invalid manifest.
  * @module
  */
+import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { idFromBytes } from "../../src/arweave/id.ts";
-import { manifestSizeMax, readManifest, resolvePath } from "../../src/arweave/manifest.ts";
+import { manifestSizeMax, memoryOfManifest, readManifest, resolvePath } from "../../src/arweave/manifest.ts";
 import { Failure } from "../../src/failures.ts";
 import { testKey } from "../support/signers.ts";
 
@@ -162,3 +163,26 @@ describe("M1: readManifest", () => {
 function read(content: unknown) {
   return readManifest(new TextEncoder().encode(JSON.stringify(content)));
 }
+
+describe("the memory of a parsed manifest", () => {
+  test.each([
+    [0, 10_000],
+    [1, 10_000],
+    [20, 1_000],
+    [2_000, 20],
+  ])("with %p paths is at most what is stated", (count, manifests) => {
+    const text = JSON.stringify({
+      ...{ manifest: "arweave/paths", version: "0.2.0" },
+      paths: Object.fromEntries(Array.from({ length: count }, (_, path) => [`page ${path}`, { id: page }])),
+    });
+    const bytes = new TextEncoder().encode(text);
+    readManifest(bytes);
+    Bun.gc(true);
+    const before = heapStats().heapSize;
+    const parsed = Array.from({ length: manifests }, () => readManifest(bytes));
+    Bun.gc(true);
+    const taken = (heapStats().heapSize - before) / manifests;
+    expect(memoryOfManifest(bytes.length)).toBeGreaterThan(taken);
+    expect(parsed).toHaveLength(manifests);
+  });
+});
