@@ -87,7 +87,7 @@ export type LookupStats = (source: LookupSource, status: (typeof lookupOutcomes)
 /** How long an id stays unknown. */
 const unknownMs = 10_000;
 
-/** Unknown ids remembered: 10 MiB at most. */
+/** Unknown ids remembered: 20 MiB at most. */
 const unknownMax = 100_000;
 
 /** Absent index files are remembered separately: an index may still know them as items. */

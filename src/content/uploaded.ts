@@ -37,7 +37,7 @@ const comparedBytesMax = 64 * 2 ** 20;
 const comparingMax = 2;
 const waitingMax = 1_024;
 
-/** Files that were compared, about 15 MiB. */
+/** Files that were compared, about 24 MiB. */
 const comparedMax = 100_000;
 
 const never = new AbortController().signal;
