@@ -36,17 +36,17 @@ export type EntryBudget = Readonly<{
   take: (job: BundleJob, wanted: number, signal: AbortSignal) => Promise<EntryGrant | undefined>;
 }>;
 
-/** Most roots in memory; the counts of others are read from the index again. */
+/** Most roots in memory, about 200 bytes each; the counts of others are read from the index again. */
 const rootsMax = 10_000;
 
-/** Used and granted entries of a root; `settled` resolves when a grant is settled. */
-type Root = { used: number; given: number; settled: PromiseWithResolvers<void> };
+/** Used and granted entries of a root. `settled` resolves when a grant is settled; absent while nothing waits. */
+type Root = { used: number; given: number; settled: PromiseWithResolvers<void> | undefined };
 
 export function createEntryBudget(entriesPerRootMax: number, reader: Pick<IndexReader, "entriesUnder">): EntryBudget {
   const roots = new Map<Id, Root>();
 
   const put = (rootId: Id, used: number): Root => {
-    const root = { used, given: 0, settled: Promise.withResolvers<void>() };
+    const root = { used, given: 0, settled: undefined };
     roots.delete(rootId);
     roots.set(rootId, root);
     const [oldest] = roots.keys();
@@ -62,8 +62,8 @@ export function createEntryBudget(entriesPerRootMax: number, reader: Pick<IndexR
         assert(used >= 0 && used <= entries, "no more is used than was given");
         root.given -= entries;
         root.used += used;
-        root.settled.resolve();
-        root.settled = Promise.withResolvers<void>();
+        root.settled?.resolve();
+        root.settled = undefined;
       },
     };
   };
@@ -84,6 +84,7 @@ export function createEntryBudget(entriesPerRootMax: number, reader: Pick<IndexR
         const left = entriesPerRootMax - root.used - root.given;
         if (left > 0) return grant(root, Math.min(left, wanted));
         if (root.given === 0) return undefined;
+        root.settled ??= Promise.withResolvers<void>();
         await untilStopped(root.settled.promise, signal);
       }
     },
