@@ -144,7 +144,7 @@ function lineThrough(
   if (run === 0) return { slope: 0, error: Number.POSITIVE_INFINITY };
   const slope = sumOf((each) => (each.minutes - middle) * (pick(each) - level)) / run;
   const off = sumOf((each) => (pick(each) - level - slope * (each.minutes - middle)) ** 2);
-  return { slope, error: Math.sqrt(off / Math.max(1, samples.length - 2) / run) };
+  return { slope, error: samples.length > 2 ? Math.sqrt(off / (samples.length - 2) / run) : Number.POSITIVE_INFINITY };
 }
 
 function measure(pid: number): Pick<Sample, "residentMiB" | "descriptors"> {

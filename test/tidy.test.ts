@@ -46,6 +46,7 @@ const banned: readonly (readonly [RegExp, string, below?: string])[] = [
     "a catch that responds, adds context, or says why nothing is to be done",
   ],
   [/\bBun\.env\b|\bprocess\.env\b/, "the settings that main.ts has read"],
+  [/flush: true/, "writeSynced or replaceFile: the runtime does not report that such a sync failed"],
   [/Math\.random\(/, "randomness that is passed in"],
   [/\bNumber\(|\bparseFloat\b/, "bigint: no money passes through floating point", "src/payment/"],
 ];

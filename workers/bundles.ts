@@ -4,7 +4,7 @@
  * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/node-api.md#posting-chunks.
  * @module
  */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MessagePort } from "node:worker_threads";
 import { writeBundleHeader } from "../src/arweave/bundle.ts";
@@ -25,6 +25,7 @@ import { Failure } from "../src/failures.ts";
 import { assert } from "../src/lib/assert.ts";
 import { decodeBase64url, encodeBase64url, encodedSize } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
+import { replaceFile } from "../src/store/durable-file.ts";
 import type { PendingRow } from "../src/store/index/index-types.ts";
 import {
   type BundleLayout,
@@ -328,8 +329,7 @@ function hashesOf(tree: MerkleTree): Uint8Array {
 function storeLayout(folder: string, bundleId: string, layout: BundleLayout): void {
   const path = join(folder, layoutFolder, bundleId);
   mkdirSync(join(folder, layoutFolder), { recursive: true, mode: 0o700 });
-  writeFileSync(`${path}.part`, writeLayout(layout), { mode: 0o600, flush: true });
-  renameSync(`${path}.part`, path);
+  replaceFile(path, writeLayout(layout));
   loadedLayouts.delete(bundleId);
 }
 

@@ -11,9 +11,7 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
-  renameSync,
   rmSync,
-  writeFileSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -21,6 +19,7 @@ import { readWallet, type Wallet } from "../arweave/wallet.ts";
 import type { Config } from "../config/settings.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
 import { type MakeRsaJwk, makeRsaJwk } from "../lib/rsa.ts";
+import { replaceFile } from "../store/durable-file.ts";
 import { badSettings } from "./complaints.ts";
 import { systemRandomBytes } from "./random.ts";
 
@@ -109,8 +108,7 @@ async function storedWallet(folder: string, name: string, makeKey: MakeRsaJwk): 
   const file = join(folder, name);
   if (!existsSync(file)) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    writeFileSync(`${file}.part`, JSON.stringify(await makeKey()), { mode: 0o600, flush: true });
-    renameSync(`${file}.part`, file);
+    replaceFile(file, JSON.stringify(await makeKey()));
   }
   return readUploadWallet("WALLET_FILE", file);
 }

@@ -47,8 +47,8 @@ export type Resolver = Readonly<{
 /** Manifests up to this size are read here; reading takes 3 ms a MiB (measured). Bytes. */
 export const readHereBytesMax = 2 ** 20;
 
-/** Memory of cached parsed manifests: those of 13 MiB. Bytes. */
-const storedBytesMax = 40 * 2 ** 20;
+/** Memory of cached parsed manifests: those of 13 MiB of text. Bytes. */
+const storedBytesMax = 64 * 2 ** 20;
 
 /** Time to live of unverified manifests. Milliseconds. */
 const unverifiedTtlMs = 60_000;

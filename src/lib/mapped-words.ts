@@ -9,6 +9,7 @@
  */
 import { FFIType, read, toArrayBuffer } from "bun:ffi";
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { assert } from "./assert.ts";
 import { openCLibrary } from "./c-library.ts";
 
 /** Words in the order of bytes of the machine. */
@@ -52,13 +53,14 @@ export function mapWords(path: string): MappedWords | undefined {
 
 function mapped(file: number, bytes: number): MappedWords | undefined {
   system ??= openSystem();
-  const munmap = system?.dlsym(null, "munmap\0") ?? 0n;
-  const address =
-    munmap === 0n ? mapFailed : (system?.mmap(null, bytes, protectionRead, mapShared, file, 0) ?? mapFailed);
+  const munmap = system === undefined ? undefined : addressOf(system.munmap);
+  if (system === undefined || munmap === undefined) return undefined;
+  const address = system.mmap(null, bytes, protectionRead, mapShared, file, 0);
   if (address === mapFailed) return undefined;
+  assert(address < Number.MAX_SAFE_INTEGER, "a process gets addresses of 47 bits unless it asks for more");
   // A caller may have nothing but the function, which must not outlive the mapping.
   const memory = {
-    address: Number(address), // of 57 bits at most
+    address: Number(address),
     length: Math.floor(bytes / wordBytes),
     owner: ownerOf(address, bytes, munmap),
   };
@@ -73,7 +75,7 @@ function mapped(file: number, bytes: number): MappedWords | undefined {
  * ends, it calls `deallocator` with the address and the context: munmap, with all bytes.
  * Source: the documentation of bun:ffi, `toArrayBuffer` with a deallocator, whose types lack the last two parameters.
  */
-const ownerOf = (address: bigint, bytes: number, munmap: bigint): ArrayBuffer =>
+const ownerOf = (address: bigint, bytes: number, munmap: number): ArrayBuffer =>
   withDeallocator(address, 0, 1, bytes, munmap);
 
 const withDeallocator: (
@@ -81,8 +83,13 @@ const withDeallocator: (
   offset: number,
   length: number,
   context: number,
-  deallocator: bigint,
+  deallocator: number,
 ) => ArrayBuffer = toArrayBuffer;
+
+/** The address of a function of the library; its type lacks it. */
+function addressOf(symbol: object): number | undefined {
+  return "ptr" in symbol && typeof symbol.ptr === "number" ? symbol.ptr : undefined;
+}
 
 let system: ReturnType<typeof openSystem>;
 
@@ -92,7 +99,7 @@ function openSystem() {
       args: [FFIType.ptr, FFIType.u64, FFIType.i32, FFIType.i32, FFIType.i32, FFIType.i64],
       returns: FFIType.u64,
     },
-    dlsym: { args: [FFIType.ptr, FFIType.cstring], returns: FFIType.u64 },
+    munmap: { args: [FFIType.u64, FFIType.u64], returns: FFIType.i32 },
   });
 }
 

@@ -5,7 +5,8 @@
  * @module
  */
 import { Database } from "bun:sqlite";
-import { existsSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, renameSync, statSync } from "node:fs";
+import { writeSynced } from "./durable-file.ts";
 import { closeDatabase, inTransaction, isDamage, openForReading, prepareQuery } from "./sqlite.ts";
 
 export type DatabaseIdentity = Readonly<{ id: string; generation: number }>;
@@ -77,7 +78,7 @@ export function writeIdentity(path: string, identity: DatabaseIdentity, options:
     return;
   }
   const draft = `${path}.new`;
-  writeFileSync(draft, newFile(identity, options), { flush: true });
+  writeSynced(draft, newFile(identity, options));
   renameSync(draft, path);
 }
 

@@ -166,14 +166,19 @@ function read(content: unknown) {
 
 describe("the memory of a parsed manifest", () => {
   test.each([
-    [0, 10_000],
-    [1, 10_000],
-    [20, 1_000],
-    [2_000, 20],
-  ])("with %p paths is at most what is stated", (count, manifests) => {
+    ["no", 0, (_path: number) => "", 10_000],
+    ["one", 1, (_path: number) => "a", 10_000],
+    ["few", 20, (path: number) => `page ${path}`, 1_000],
+    // A map takes most where it has just grown.
+    ["some", 65, (path: number) => String(path), 500],
+    ["some", 257, (path: number) => `page ${path}`, 100],
+    ["many", 1_025, (path: number) => String(path), 50],
+    ["many", 1_025, (path: number) => String.fromCodePoint(0x4e00 + path), 50],
+    ["most", 16_385, (path: number) => `page ${path}`, 4],
+  ])("with %s paths (%p) is at most what is stated", (_few, count, nameOf, manifests) => {
     const text = JSON.stringify({
       ...{ manifest: "arweave/paths", version: "0.2.0" },
-      paths: Object.fromEntries(Array.from({ length: count }, (_, path) => [`page ${path}`, { id: page }])),
+      paths: Object.fromEntries(Array.from({ length: count }, (_, path) => [nameOf(path), { id: page }])),
     });
     const bytes = new TextEncoder().encode(text);
     readManifest(bytes);

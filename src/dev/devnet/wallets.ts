@@ -6,7 +6,7 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Address } from "../../arweave/id.ts";
 import { ecdsaWallet, readWallet, type Wallet } from "../../arweave/wallet.ts";
@@ -15,6 +15,7 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
 import type { MakeRsaJwk } from "../../lib/rsa.ts";
 import { secp256k1 } from "../../lib/secp256k1.ts";
+import { replaceFile } from "../../store/durable-file.ts";
 
 /** A funded wallet. Its private key is printed: it has no value outside this chain. */
 export type TestWallet = Readonly<{
@@ -59,10 +60,7 @@ async function storedWallet(
 ): Promise<TestWallet> {
   if (dir === undefined) return givenWallet({ name, jwk: await make() });
   const file = join(dir, `wallet-${name}.json`);
-  if (!existsSync(file)) {
-    writeFileSync(`${file}.part`, JSON.stringify(await make()), { mode: 0o600, flush: true });
-    renameSync(`${file}.part`, file);
-  }
+  if (!existsSync(file)) replaceFile(file, JSON.stringify(await make()));
   const jwk = readJson(readFileSync(file, "utf8"));
   if (!isJsonObject(jwk))
     throw new Failure("malformed_input", { reason: "the wallet file is not a JSON Web Key", file });

@@ -303,7 +303,7 @@ export function openFilterFile(folder: string, name: string, rows: number | unde
   const idWords = idWordsOf(rows, bitsOfName(name));
   const keyWords = file.length - idWords;
   const words = keyWords <= 0 ? undefined : mapWords(file.path);
-  if (words === undefined) return undefined;
+  if (words === undefined || words.length < file.length) return undefined;
   const states = new Uint8Array(file.sums.length);
   let array: Uint32Array | undefined;
   const filterAt = (firstWord: number, length: number): KeyFilter =>
@@ -312,7 +312,7 @@ export function openFilterFile(folder: string, name: string, rows: number | unde
         length,
         at: (index) => words.at(firstWord + index),
         all: () => {
-          array ??= mapArray(file.path);
+          array ??= mapArray(file);
           return array?.subarray(firstWord, firstWord + length);
         },
       },
@@ -346,11 +346,13 @@ function openFile(folder: string, name: string): FilterFile | undefined {
   return { path, length: bytes / 4, sums: new Uint32Array(sums.buffer) };
 }
 
-/** The words of a file as a typed array; undefined when it was removed: its part was merged meanwhile. */
-function mapArray(path: string): Uint32Array | undefined {
+/** The words of a file as a typed array; undefined when it was shortened or removed: its part was merged meanwhile. */
+function mapArray({ path, length, sums }: FilterFile): Uint32Array | undefined {
+  const bytes = (length + sums.length) * 4;
+  if (statSync(path, { throwIfNoEntry: false })?.size !== bytes) return undefined;
   try {
-    const { buffer, byteOffset, length } = process.platform === "linux" ? Bun.mmap(path) : readFileSync(path);
-    return new Uint32Array(buffer, byteOffset, length / 4);
+    const mapped = process.platform === "linux" ? Bun.mmap(path) : readFileSync(path);
+    return mapped.length === bytes ? new Uint32Array(mapped.buffer, mapped.byteOffset, bytes / 4) : undefined;
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
@@ -385,8 +387,9 @@ function checkedPages(file: FilterFile, states: Uint8Array, firstWord: number): 
 const pageRead = new Uint8Array(pageBytes);
 
 /**
- * Whether a page has its checksum. It is read before it is read through a mapping: for a page that the system does not
- * have, a mapping reads up to megabytes around it, and the first look-up after a start would read all filters.
+ * Whether a page has its checksum. A few keys have it read before it is read through a mapping: for a page that the
+ * system does not have, a mapping reads up to megabytes around it, and the first look-up after a start would read all
+ * filters.
  */
 function isPageSound({ path, length, sums }: FilterFile, page: number): boolean {
   const start = page * pageBytes;
