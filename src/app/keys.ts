@@ -3,23 +3,13 @@
  * @module
  */
 
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { readWallet, type Wallet } from "../arweave/wallet.ts";
 import type { Config } from "../config/settings.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
 import { type MakeRsaJwk, makeRsaJwk } from "../lib/rsa.ts";
-import { replaceFile } from "../store/durable-file.ts";
+import { replaceFile, syncFolder, writeSynced } from "../store/durable-file.ts";
 import { badSettings } from "./complaints.ts";
 import { systemRandomBytes } from "./random.ts";
 
@@ -36,7 +26,7 @@ export function storedKey(folder: string, name: string): Uint8Array {
   const stored = read(path);
   if (stored !== undefined) return stored;
   const draft = `${path}.${systemRandomBytes(8).toHex()}`;
-  writeDurably(draft, systemRandomBytes(keyBytes).toHex());
+  writeSynced(draft, systemRandomBytes(keyBytes).toHex(), 0o600);
   try {
     // A link is atomic and never replaces a file.
     linkSync(draft, path);
@@ -45,6 +35,7 @@ export function storedKey(folder: string, name: string): Uint8Array {
   } finally {
     rmSync(draft, { force: true });
   }
+  syncFolder(folder);
   const made = read(path);
   if (made === undefined) throw new Error(`the key ${path} disappeared while it was created`);
   return made;
@@ -59,16 +50,6 @@ function read(path: string): Uint8Array | undefined {
   } catch (error) {
     if (isCode(error, "ENOENT")) return undefined;
     throw error;
-  }
-}
-
-function writeDurably(path: string, text: string): void {
-  const file = openSync(path, "wx", 0o600);
-  try {
-    writeSync(file, text);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
   }
 }
 

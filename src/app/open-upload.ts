@@ -41,7 +41,7 @@ import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { createTransferIds, type MakeId } from "../store/ledger/transfers.ts";
 import { makeItemFolders } from "../store/uploads/item-files.ts";
 import { openPartFiles, type PartFiles } from "../store/uploads/part-files.ts";
-import { deadlineFrom, readTakenById } from "../upload/intake/charge-item.ts";
+import { deadlineFrom, findTakenDurably } from "../upload/intake/charge-item.ts";
 import { createFileCheck } from "../upload/intake/file-check.ts";
 import { createAnnouncer, startAnnouncements } from "../upload/intake/index-announcements.ts";
 import { createIntake, type Intake } from "../upload/intake/item-intake.ts";
@@ -138,7 +138,7 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
   const createPaid = paid && createPaidUploadCreator(paid, publicUrl);
   const checks = createChecks(config, parts, { quota, diskFailure });
   const health = createHealth({ clock: systemClock, checks: [checks.check], notes: [], readiness: [] });
-  const find = intake && ((id: string) => ledger.read((tx) => readTakenById(tx, id)));
+  const find = intake && ((id: string) => findTakenDurably(ledger, id));
   const semaphore = createSemaphore(receiptSemaphore.atWorkMax, receiptSemaphore.waitingMax);
   const findStatus = (id: string) => ledger.read((tx) => findUploadStatus(tx, id));
   const service: Service = {

@@ -19,6 +19,7 @@ import { fault, faultFrom } from "../lib/http-client.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { type Walked, type WalkedItem, walkToItem } from "./bundle-walk.ts";
 import { likelyChunk } from "./fill.ts";
+import { headerTag } from "./header-tag.ts";
 import { type ReadParts, readWhole } from "./root-reads.ts";
 import type { RootTransaction, RootTransactions } from "./root-transactions.ts";
 
@@ -70,9 +71,6 @@ const checkedForAnyoneBytesMax = 16 * 2 ** 20;
 /** Walks at once, and those that wait: a walk reads up to 64 MiB. */
 const walksMax = 16;
 const walksWaitingMax = 256;
-
-/** Tags that become headers are far shorter; a longer text is not a media type. Characters. */
-const tagLengthMax = 1_024;
 
 /** Places that do not hold the item that a hint named. */
 const wrongPlacesMax = 10_000;
@@ -150,8 +148,7 @@ export function createItemFinder(parts: ItemFinderParts): ItemFinder {
 
 /** The part of an item that stays in memory: the header itself may be a mebibyte of tags. */
 function foundItem(root: RootTransaction, { header, ...walked }: WalkedItem): FoundItem {
-  const tagged = (name: string) =>
-    header.tags.find((tag) => tag.name.toLowerCase() === name)?.value.slice(0, tagLengthMax);
+  const tagged = (name: string) => headerTag(header.tags.find((tag) => tag.name.toLowerCase() === name)?.value);
   return {
     root,
     itemOffset: walked.itemOffset,

@@ -15,6 +15,7 @@ import { isAbsence } from "./bodies.ts";
 import type { Found } from "./elsewhere.ts";
 import type { Fill } from "./fill.ts";
 import type { FoundItem } from "./find-item.ts";
+import { headerTag } from "./header-tag.ts";
 import type { HotContent, OpenContent } from "./open-content.ts";
 import { hashedLaterMin, type RootDigests } from "./root-digests.ts";
 import { type ReadParts, readSpan, readWhole } from "./root-reads.ts";
@@ -74,8 +75,8 @@ export function openLocated(parts: OpenParts, located: Located): OpenContent | u
     learnsLater: isWhole && rootSize > hashedLaterMin,
     dataOffset,
     size,
-    contentType: located.contentType,
-    contentEncoding: located.contentEncoding,
+    contentType: headerTag(located.contentType),
+    contentEncoding: headerTag(located.contentEncoding),
     digest: located.digest ?? (isWhole ? parts.extents.digest(root) : undefined),
     verified: located.verified && isProvable && !pending,
     stable: located.stable,

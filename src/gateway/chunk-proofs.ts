@@ -55,8 +55,8 @@ export type ChunkProofs = Readonly<{
   ) => Promise<DataProof | undefined>;
 }>;
 
-/** Cached trees of blocks; one of a thousand transactions takes 0.2 MiB. */
-const blockTreesMax = 64;
+/** Cached trees of blocks; one of a thousand transactions takes 0.6 MB. */
+const blockTreesMax = 24;
 
 /** Memory of cached data trees: those of 25 GB in large transactions, or of 8,000 transactions of one chunk. Bytes. */
 const treeBytesMax = 13 * 10 ** 6;

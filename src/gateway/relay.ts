@@ -124,7 +124,10 @@ export function createRelay(
       const asked = generation;
       const response = await flights.run(`${asked} ${path}`, signal, (own) => ask(path, check, own));
       if (retentionMs > 0 && response.status === 200 && asked === generation)
-        stored.set(path, response, { ttl: retentionMs, size: response.body.byteLength + path.length + entryBytes });
+        stored.set(path, response, {
+          ttl: retentionMs,
+          size: response.body.byteLength + path.length + (response.rejectReason?.length ?? 0) + entryBytes,
+        });
       return response;
     },
   };

@@ -14,10 +14,10 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from "graphql";
-import { aliasesMax, depthMax, fieldsMax, rootFieldsMax } from "./query-limits.ts";
+import { aliasesMax, aliasLengthMax, depthMax, fieldsMax, rootFieldsMax } from "./query-limits.ts";
 
 /** What a document asks for; every number saturates at `Number.MAX_SAFE_INTEGER`. */
-type Size = Readonly<{ depth: number; aliases: number; fields: number }>;
+type Size = Readonly<{ depth: number; aliases: number; aliasLength: number; fields: number }>;
 
 /**
  * Counts every operation of a document against the limits.
@@ -40,6 +40,7 @@ function exceededBy(operation: OperationDefinitionNode, measure: Measure): Graph
   const rows: readonly (readonly [what: string, found: number, max: number])[] = [
     ["depth", size.depth, depthMax],
     ["count of aliases", size.aliases, aliasesMax],
+    ["longest alias", size.aliasLength, aliasLengthMax],
     ["count of fields", size.fields, fieldsMax],
     ["count of root fields", roots, rootFieldsMax],
   ];
@@ -60,7 +61,7 @@ type Measure = Readonly<{
   roots: (set: SelectionSetNode) => number;
 }>;
 
-const nothing: Size = { depth: 0, aliases: 0, fields: 0 };
+const nothing: Size = { depth: 0, aliases: 0, aliasLength: 0, fields: 0 };
 
 function createMeasure(fragments: ReadonlyMap<string, FragmentDefinitionNode>): Measure {
   // Each fragment is measured once, so that nested fragments cost their text and not their expansion.
@@ -83,6 +84,7 @@ function createMeasure(fragments: ReadonlyMap<string, FragmentDefinitionNode>): 
     return {
       depth: introspects ? 0 : inner.depth + 1,
       aliases: inner.aliases + (node.alias === undefined ? 0 : 1),
+      aliasLength: Math.max(inner.aliasLength, node.alias?.value.length ?? 0),
       fields: inner.fields + 1,
     };
   }
@@ -120,6 +122,7 @@ function join(a: Size, b: Size): Size {
   return {
     depth: Math.max(a.depth, b.depth),
     aliases: Math.min(a.aliases + b.aliases, Number.MAX_SAFE_INTEGER),
+    aliasLength: Math.max(a.aliasLength, b.aliasLength),
     fields: Math.min(a.fields + b.fields, Number.MAX_SAFE_INTEGER),
   };
 }

@@ -16,6 +16,9 @@ export const depthMax = 12;
 /** Fields with an alias, fragments counted where they are used. */
 export const aliasesMax = 30;
 
+/** Characters of an alias: a response repeats it for each row, and for each tag of a row. */
+export const aliasLengthMax = 64;
+
 /** Fields directly under the operation, introspection not counted: each is a query of its own. */
 export const rootFieldsMax = 30;
 

@@ -7,6 +7,7 @@
  * @module
  */
 import { Failure } from "../failures.ts";
+import { partOf } from "../lib/own-text.ts";
 
 export type Target = Readonly<{
   scheme: string; // "http" or "https"
@@ -23,8 +24,9 @@ export function readTarget(url: string): Target {
   const queryStart = url.indexOf("?", pathStart);
   return {
     scheme: schemeEnd === -1 ? "http" : url.slice(0, schemeEnd),
-    host: url.slice(hostStart, pathStart),
-    path: url.slice(pathStart, queryStart === -1 ? undefined : queryStart),
+    // Hosts and paths are keys of caches.
+    host: partOf(url, url.slice(hostStart, pathStart)),
+    path: partOf(url, url.slice(pathStart, queryStart === -1 ? undefined : queryStart)),
     query: queryStart === -1 ? "" : url.slice(queryStart + 1),
   };
 }
@@ -37,7 +39,9 @@ export function readTarget(url: string): Target {
  */
 export function readSegments(path: string): string[] {
   const segments = path.slice(1).split("/");
-  return path.includes("%") ? segments.map(decodeSegment) : segments;
+  const decoded = path.includes("%") ? segments.map(decodeSegment) : segments;
+  // Ids and names are keys of caches.
+  return decoded.map((segment) => partOf(path, segment));
 }
 
 /** Writes segments as a canonical path, which routes are compared with. */

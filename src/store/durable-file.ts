@@ -36,7 +36,7 @@ export function writeSynced(path: string, content: string | Uint8Array, mode = 0
  * Writes a file and syncs its bytes and its name to the disk. After a crash a reader finds the old content or the new
  * content. Only one process at a time may replace a file.
  *
- * @throws Error from the system; the old file is then unchanged.
+ * @throws Error from the system; the old file is then unchanged, unless only the name of the new one was not synced.
  */
 export function replaceFile(path: string, content: string | Uint8Array): void {
   const draft = `${path}.part`;
@@ -76,8 +76,8 @@ export async function syncFolderLater(folder: string): Promise<void> {
 }
 
 /**
- * Links a file, which takes no space. Copies it to another file system, or when its owner forbids links. Replaces
- * `target`.
+ * Links a file, which takes no space. Copies it to another file system, or when its owner forbids links. Its bytes are
+ * on the disk then. Replaces `target`.
  *
  * @throws Error from the system when the source cannot be read or the copy cannot be written.
  */
@@ -86,12 +86,13 @@ export function linkOrCopyFile(source: string, target: string): "linked" | "copi
   rmSync(target, { force: true });
   try {
     linkSync(source, target);
-    return "linked";
   } catch {
     // The copy fails with the reason, unless the reason is only that links are impossible here.
     copyFile(source, target);
     return "copied";
   }
+  syncFile(target); // its bytes may be new
+  return "linked";
 }
 
 /**

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { getIntrospectionQuery, parse } from "graphql";
 import { exceededLimits } from "../../src/graphql/document-size.ts";
-import { aliasesMax, depthMax, fieldsMax, rootFieldsMax } from "../../src/graphql/query-limits.ts";
+import { aliasesMax, aliasLengthMax, depthMax, fieldsMax, rootFieldsMax } from "../../src/graphql/query-limits.ts";
 
 const messages = (query: string) => exceededLimits(parse(query)).map(({ message }) => message);
 
@@ -31,6 +31,12 @@ const rows: [string, string, string[]][] = [
     "a fragment's aliases, as often as it is used",
     "{ a { ...f } b { ...f } } fragment f on X { x1: i x2: i x3: i x4: i x5: i x6: i x7: i x8: i x9: i x10: i x11: i x12: i x13: i x14: i x15: i x16: i }",
     ["The query's count of aliases is 32; at most 30 is allowed."],
+  ],
+  ["the longest alias that is allowed", `{ a { ${"x".repeat(aliasLengthMax)}: b } }`, []],
+  [
+    "an alias that is longer, within a fragment",
+    `{ a { ...f } } fragment f on X { b { ${"x".repeat(aliasLengthMax + 1)}: c } }`,
+    ["The query's longest alias is 65; at most 64 is allowed."],
   ],
   ["the root fields that are allowed", rooted(rootFieldsMax), []],
   [

@@ -16,7 +16,7 @@ import { createCredits } from "../../src/payment/credits/credits.ts";
 import type { LedgerDatabase } from "../../src/store/ledger/ledger-database.ts";
 import type { MakeId } from "../../src/store/ledger/transfers.ts";
 import { openPool, type Pool, type Workers } from "../../src/threads/pool.ts";
-import { readTakenById } from "../../src/upload/intake/charge-item.ts";
+import { findTakenDurably } from "../../src/upload/intake/charge-item.ts";
 import { createIntake, type IntakeParts } from "../../src/upload/intake/item-intake.ts";
 import { createItemStore } from "../../src/upload/intake/item-store.ts";
 import { createUploadQuota, type QuotaOptions } from "../../src/upload/intake/upload-quota.ts";
@@ -120,7 +120,7 @@ export async function openUploadParts(options: TestUploadOptions) {
     hosts: () => [testHost],
   });
   const again = {
-    find: (id: string) => ledger.read((tx) => readTakenById(tx, id)),
+    find: (id: string) => findTakenDurably(ledger, id),
     writeReceipt,
     semaphore: createSemaphore(1, 2),
   };

@@ -208,6 +208,7 @@ function pauseOf(ageMs: number): number {
 async function refundWanted(parts: CardWatchParts, after: string, signal: AbortSignal): Promise<string> {
   const { ledger, provider } = parts;
   const wanted = await ledger.read((tx) => refundsWanted(tx, after, refundsPerLook));
+  await ledger.confirmed(); // before money is sent
   for (const paymentId of wanted) {
     await attempt(parts, signal, { paymentId }, async () => {
       await provider.refund(paymentId, signal);
@@ -219,7 +220,9 @@ async function refundWanted(parts: CardWatchParts, after: string, signal: AbortS
 
 /** Carries on with refunds of operators that a crash or a fault of the provider interrupted. */
 async function resumeRefunds(parts: CardWatchParts, signal: AbortSignal): Promise<void> {
-  for (const action of await parts.ledger.read((tx) => waitingActions(tx, refundsPerLook)))
+  const waiting = await parts.ledger.read((tx) => waitingActions(tx, refundsPerLook));
+  await parts.ledger.confirmed(); // before money is sent
+  for (const action of waiting)
     await attempt(parts, signal, { quoteId: action.subject }, async () => {
       await carryOut(parts, action, signal);
     });

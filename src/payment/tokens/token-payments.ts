@@ -92,7 +92,10 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
       mark: await markOf(tx, chain.token, chain.address),
     }));
     const [first] = known;
-    if (first !== undefined && !known.some(isOpen)) return { payment: first, isKnown: true };
+    if (first !== undefined && !known.some(isOpen)) {
+      await ledger.confirmed(); // the response says that it was credited
+      return { payment: first, isKnown: true };
+    }
     const observation = await retry(
       firstObservation,
       signal,

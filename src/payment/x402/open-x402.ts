@@ -10,7 +10,7 @@ import type { Log } from "../../lib/log.ts";
 import { type BackgroundLoop, openBackgroundLoop } from "../../lib/loop.ts";
 import { createSemaphore } from "../../lib/semaphore.ts";
 import { ignoreRejection, sleep, untilStopped, withDeadline } from "../../lib/stop.ts";
-import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
+import { type LedgerDatabase, readDurably } from "../../store/ledger/ledger-database.ts";
 import type { MakeId } from "../../store/ledger/transfers.ts";
 import {
   type AuthorizationChain,
@@ -289,7 +289,7 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
     if (!isNew) return responseOf(stored, request, true);
     const work = begin(stored);
     await waitFor(work, signal);
-    const after = await ledger.read((tx) => findX402(tx, id));
+    const after = await readDurably(ledger, (tx) => findX402(tx, id));
     return responseOf(after ?? stored, request, false);
   }
 
@@ -307,7 +307,7 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
     settle: async (request, signal) => {
       const { payment } = request;
       const id = x402IdOf(terms.network.name, terms.network.asset.address, payment.authorization);
-      const stored = await ledger.read((tx) => findX402(tx, id));
+      const stored = await readDurably(ledger, (tx) => findX402(tx, id));
       // The signature of a stored payment is already checked.
       if (stored?.signature.toHex() !== payment.signature.toHex() || !isSame(stored, payment))
         await checkSignature(payment, signal);

@@ -10,6 +10,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
+import { ownText } from "../../lib/own-text.ts";
 import { prepareQuery } from "../sqlite.ts";
 
 /** Computes the keys of one database: integers of 0 ≤ key < 2^47. */
@@ -33,8 +34,9 @@ export const filterKeyBits = 47;
 
 const kinds = { id: 1, owner: 2, recipient: 3, tag: 4, transaction: 5 } as const;
 const prefixBytes = filterSecretBytes + 1;
-/** Limit of cached tag keys (about 5 MB), and of the length of a cached value. */
+/** Limit of cached tag keys (12 MB), and of the lengths of cached names and values. Characters. */
 const rememberedMax = 30_000;
+const rememberedNameMax = 64;
 const rememberedValueMax = 32;
 /** A UTF-16 unit takes at most three bytes of UTF-8. */
 const utf8BytesPerUnit = 3;
@@ -97,8 +99,8 @@ export function createFilterKeys(secret: Uint8Array): FilterKeys {
     recipient: (target) => ofBytes(kinds.recipient, target),
     transaction: () => ofBytes(kinds.transaction, new Uint8Array(0)),
     tag: (name, value) => {
-      // Values that many rows share are short; long values would only evict them.
-      if (value.length > rememberedValueMax) return ofTag(name, value);
+      // Names and values that many rows share are short; long ones would only evict them.
+      if (value.length > rememberedValueMax || name.length > rememberedNameMax) return ofTag(name, value);
       const known = remembered.get(name)?.get(value);
       if (known !== undefined) return known;
       const key = ofTag(name, value);
@@ -107,7 +109,7 @@ export function createFilterKeys(secret: Uint8Array): FilterKeys {
         rememberedCount = 0;
       }
       // Looked up after the clearing: the map of before would bring all of its values back.
-      remembered.set(name, (remembered.get(name) ?? new Map<string, number>()).set(value, key));
+      remembered.getOrInsertComputed(ownText(name), () => new Map()).set(ownText(value), key);
       rememberedCount += 1;
       return key;
     },

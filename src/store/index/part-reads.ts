@@ -442,6 +442,8 @@ function createIdOrdinals(
 
 /** Limit of the cached bodies of lists: those of three popular keys of ten million rows. Bytes. */
 const listBytesCachedMax = 4 * 2 ** 20;
+/** Memory of an entry beside its bytes. */
+const listObjectBytes = 256;
 
 /** Lists of keys. */
 type KeyLists = Readonly<{
@@ -462,7 +464,7 @@ function createKeyLists(db: Database): KeyLists {
   const bucket = bodyFrom("part_rare");
   const cached = new LRUCache<number, Uint8Array>({
     maxSize: listBytesCachedMax,
-    sizeCalculation: (body) => Math.max(1, body.length),
+    sizeCalculation: (body) => body.length + listObjectBytes,
   });
   const bodyOfList = (part: number, number: number): Uint8Array => {
     const name = partEntryNumber(part, number);

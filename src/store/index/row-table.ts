@@ -215,9 +215,12 @@ function createRemovals({
     remove: (condition, parameters, limit) => {
       const tally = beginTally();
       // Duplicates first: a row that meets the condition must not become canonical.
-      const duplicates = dropDuplicates(condition).all(...parameters);
-      for (const row of duplicates) journal.duplicateLeft(row);
-      tally.duplicates(-duplicates.length);
+      for (let dropped = limit; dropped === limit; ) {
+        const duplicates = dropDuplicates(condition).all(...parameters, limit);
+        for (const row of duplicates) journal.duplicateLeft(row);
+        dropped = duplicates.length;
+        tally.duplicates(-dropped);
+      }
       const gone = meeting(condition).all(...parameters, limit);
       for (const row of gone) journal.left(row);
       return dropRows(gone, tally);
@@ -254,12 +257,16 @@ function createMeeting(db: Database, table: "items" | "duplicates"): (condition:
   };
 }
 
-/** Returns the query that removes the duplicates that meet a condition, and returns them. Each is prepared once. */
+/** Returns the query that removes some duplicates that meet a condition, and returns them. Each is prepared once. */
 function createDuplicateRemoval(db: Database): (condition: string) => Query<RemovedRow> {
   const known = new Map<string, Query<RemovedRow>>();
   return (condition) =>
     known.getOrInsertComputed(condition, () =>
-      prepareQuery<RemovedRow>(db, `DELETE FROM duplicates WHERE ${condition} RETURNING ${place}, id`),
+      prepareQuery<RemovedRow>(
+        db,
+        `DELETE FROM duplicates WHERE n IN (SELECT n FROM duplicates WHERE ${condition} LIMIT ?)
+         RETURNING ${place}, id`,
+      ),
     );
 }
 

@@ -44,11 +44,25 @@ export type LedgerDatabase = Readonly<{
   write: <Result>(work: Work<Result>) => Promise<Result>;
   /** Runs reads that see one state of the ledger; a write within it fails. */
   read: <Result>(work: Work<Result>) => Promise<Result>;
+  /**
+   * Waits until all that reads have shown so far is on the disk. A read may see rows that a power cut would remove, so
+   * that nothing is promised because of them before this resolves.
+   *
+   * @throws Failure `database_unavailable` once the disk has failed: such rows may be lost.
+   */
+  confirmed: () => Promise<void>;
   /** Why nothing can be written, as sentences for an operator. Empty while the ledger works. */
   faults: () => readonly string[];
   /** Finishes what was accepted, then closes. */
   close: () => Promise<void>;
 }>;
+
+/** Reads what is on the disk: a response may promise something because of it. */
+export async function readDurably<Found>(ledger: LedgerDatabase, work: Work<Found>): Promise<Found> {
+  const found = await ledger.read(work);
+  if (found !== undefined) await ledger.confirmed();
+  return found;
+}
 
 /**
  * Amounts and balances are within ±(2^62 − 1), 4.6 million AR: the sum of any two still fits the 64 bits of both

@@ -130,6 +130,7 @@ function createTx(statements: Statements) {
  */
 export type Writes = Readonly<{
   write: LedgerDatabase["write"];
+  confirmed: LedgerDatabase["confirmed"];
   faults: LedgerDatabase["faults"];
   /** Rejects new writes, and resolves when all accepted ones have a result. */
   finish: () => Promise<void>;
@@ -157,6 +158,7 @@ type Done = Readonly<{ job: Job; report: () => void }>;
 /** Creates the write side of a session. The caller closes the session. */
 export function createWrites(session: Session): Writes {
   const waiting: Job[] = [];
+  /** Groups that are being committed, or are committed and not yet durable. */
   const unanswered = new Set<Promise<void>>();
   let running: Promise<void> | undefined;
   let damage: Failure | undefined;
@@ -174,14 +176,17 @@ export function createWrites(session: Session): Writes {
   }
 
   async function commitGroup(jobs: readonly Job[]): Promise<void> {
+    const end = hold(unanswered);
     try {
       if (damage !== undefined) throw damage;
-      responseWhenDurable(await runGroup(session, jobs));
+      const group = await runGroup(session, jobs);
+      void whenDurable(group).then(end);
       fault = undefined;
     } catch (error) {
       const failure = failureOf(error);
       fault = failure;
       for (const job of jobs) job.reject(failure);
+      end();
     }
   }
 
@@ -196,20 +201,19 @@ export function createWrites(session: Session): Writes {
     return damage;
   }
 
-  function responseWhenDurable(group: readonly Done[]): void {
-    const responded = session
-      .durable()
-      .then(
-        () => {
-          for (const { report } of group) report();
-        },
-        (error) => {
-          const failure = shut(error);
-          for (const { job } of group) job.reject(failure);
-        },
-      )
-      .finally(() => unanswered.delete(responded));
-    unanswered.add(responded);
+  /** Reports the results of a group once it is durable; never rejects. */
+  async function whenDurable(group: readonly Done[]): Promise<void> {
+    try {
+      await session.durable();
+    } catch (error) {
+      shut(error);
+    }
+    // The system reports a page that it could not write once. A later sync succeeds, though what it covers comes behind
+    // the lost page in the log, and is lost with it.
+    for (const { job, report } of group) {
+      if (damage === undefined) report();
+      else job.reject(damage);
+    }
   }
 
   return {
@@ -223,6 +227,10 @@ export function createWrites(session: Session): Writes {
       running ??= Promise.resolve().then(drain);
       return promise;
     },
+    confirmed: async () => {
+      await Promise.all(unanswered);
+      if (damage !== undefined) throw damage;
+    },
     faults: () => {
       const wrong = damage ?? fault;
       return wrong === undefined ? [] : [`Credits cannot be written: ${wrong.context["reason"]}.`];
@@ -232,6 +240,16 @@ export function createWrites(session: Session): Writes {
       await running;
       await Promise.all(unanswered);
     },
+  };
+}
+
+/** Adds a promise to a set. @returns Resolves and removes it. */
+function hold(held: Set<Promise<void>>): () => void {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  held.add(promise);
+  return () => {
+    held.delete(promise);
+    resolve();
   };
 }
 
@@ -356,6 +374,7 @@ export function openedLedger(
     kind,
     write: (work) => traced("ledger.write", (span) => noting(span, kind, writes.write(work))),
     read: (work) => traced("ledger.read", (span) => noting(span, kind, reads.read(work))),
+    confirmed: writes.confirmed,
     faults: writes.faults,
     close: () => {
       closed ??= close();

@@ -120,10 +120,11 @@ function withoutFirst(pieces: readonly Uint8Array[], bytes: number): readonly Ui
   return [];
 }
 
-/** Opens a file. The name of a new file is synced before any of its bytes are acknowledged. */
+/**
+ * Opens a file. Its name is synced before any of its bytes are acknowledged, also where the file is known: a process
+ * before this one, or an attempt, may have ended before it was.
+ */
 async function openOrMake(path: string, folder: string): Promise<FileHandle> {
-  const known = await orMissing(open(path, "r+"));
-  if (known !== undefined) return known;
   const made = await open(path, "a+", 0o600);
   await made.close();
   await syncFolderLater(folder);

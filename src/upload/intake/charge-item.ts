@@ -28,7 +28,7 @@ import {
 } from "../../payment/credits/approvals.ts";
 import { type PaymentDirective, payAtOnce } from "../../payment/credits/reservations.ts";
 import type { Prices } from "../../payment/prices/price-types.ts";
-import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
+import { type LedgerDatabase, readDurably, type Tx } from "../../store/ledger/ledger-database.ts";
 import { balanceOf, type MakeId, user } from "../../store/ledger/transfers.ts";
 import {
   findUpload,
@@ -188,6 +188,7 @@ export async function findAgain(
     mayBeKnown: await mayBeTaken(tx, item),
   }));
   const known = taken?.upload.state === "failed" ? undefined : taken;
+  if (known !== undefined) await ledger.confirmed(); // it gets its receipt again
   if (known === undefined || alongside === undefined) return { known, ...found };
   const step = { now: clock(), makeId };
   await ledger.write((tx) => alongside(tx, step, known.upload.id));
@@ -226,6 +227,11 @@ export async function readTaken(tx: Tx, ids: readonly string[]): Promise<Taken |
 /** Reads the accepted item of an id, with the approvals of its act of signing. @param id - May be invalid. */
 export async function readTakenById(tx: Tx, id: string): Promise<Taken | undefined> {
   return await readTaken(tx, [id, ...(await failedBefore(tx, id))]);
+}
+
+/** Finds the accepted item of an id; its row is on the disk, so that a receipt may be written. */
+export function findTakenDurably(ledger: LedgerDatabase, id: string): Promise<Taken | undefined> {
+  return readDurably(ledger, (tx) => readTakenById(tx, id));
 }
 
 /** Ids of failed uploads of the same act of signing, newest first. */

@@ -29,8 +29,11 @@ export type AnnouncerOptions = Readonly<{
 /** Rows of one write. */
 const rowsPerWrite = 1_000;
 
-/** Limit of the queue while the index is busy. Rows beyond it are announced at the next start. */
-const waitingMax = 100_000;
+/**
+ * Limit of the queue while the index is busy: 2 KB a row usually, 14 KB with 128 tags. Rows beyond it are announced at
+ * the next start.
+ */
+const waitingMax = 20_000;
 
 /** Longest delay of a receipt by the index. Milliseconds. */
 const patienceMs = 1_000;

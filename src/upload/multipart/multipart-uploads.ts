@@ -14,7 +14,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { ignoreRejection, untilStopped } from "../../lib/stop.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
 import { reserve } from "../../payment/credits/reservations.ts";
-import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
+import { type LedgerDatabase, readDurably, type Tx } from "../../store/ledger/ledger-database.ts";
 import { type MakeId, transfer, user } from "../../store/ledger/transfers.ts";
 import { checkItemSize } from "../intake/arriving-item.ts";
 import { readTakenById, type Taken } from "../intake/charge-item.ts";
@@ -171,7 +171,7 @@ export function createMultipart(parts: MultipartParts): Multipart {
         });
       });
     },
-    findPaid: (payment) => ledger.read((tx) => findMultipartOfPayment(tx, payment)),
+    findPaid: (payment) => readDurably(ledger, (tx) => findMultipartOfPayment(tx, payment)),
     put: async (id, part, signal) => {
       const upload = await ledger.read((tx) => find(tx, id));
       checkPart(upload, part, itemBytesMax);
@@ -190,13 +190,16 @@ export function createMultipart(parts: MultipartParts): Multipart {
         if (upload.state !== "finalized") return { upload, parts: await partsOf(tx, id) };
         return { upload, parts: [{ start: 0, size: upload.size ?? 0 }] };
       }),
-    status: (id) =>
-      ledger.read(async (tx) => {
+    status: async (id) => {
+      const status = await ledger.read(async (tx): Promise<MultipartStatus> => {
         const upload = await find(tx, id);
         if (upload.state === "finalized") return { kind: "finalized", upload, taken: await takenOf(tx, upload) };
         if (upload.state !== "finalizing") return { kind: upload.state, upload };
         return { kind: "finalizing", upload, stage: finalizer.stage(id) ?? "VALIDATING" };
-      }),
+      });
+      if (status.kind === "finalized") await ledger.confirmed(); // its receipt is written
+      return status;
+    },
     finalize: async (id, payers, signal) => {
       const claimed = await claim(id, payers);
       return "upload" in claimed ? claimed : await untilStopped(run(claimed, false), signal);

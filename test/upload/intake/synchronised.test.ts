@@ -211,9 +211,12 @@ describeWith(canAttach, "a process whose calls are watched", () => {
     await trace.end();
     const watched = await attach(uploads, ...calls);
     expect((await sendItem(uploads.url, newItem(smallSize).bytes)).status).toBe(200);
-    // The folder of uploads, its parent, and the folder of segments, which differ only in their order.
+    // The folder of uploads, its parent, and the folder of segments, which differ only in their order; and the head of
+    // the ledger's log, which the start has folded into the file.
     const called = await watched.end();
-    expect(called.filter((call) => call.startsWith("fsync"))).toHaveLength(3);
+    const synced = called.filter((call) => call.startsWith("fsync"));
+    expect(synced).toHaveLength(4);
+    expect(synced.filter((call) => call === "fsync ledger")).toHaveLength(1);
     expect(called.at(-1)).toBe("receipt");
   });
 
@@ -243,6 +246,9 @@ describeWith(canAttach, "a process whose calls are watched", () => {
     await trace.end();
     // What a disk has that said it could not is not known: until it is started again, nothing more is promised.
     expect((await sendItem(uploads.url, newItem(smallSize).bytes)).status).toBe(503);
+    // Nor is it because a read finds the row.
+    expect((await sendItem(uploads.url, item.bytes)).status).toBe(503);
+    expect((await fetch(`${uploads.url}/tx/${item.id}/receipt`)).status).toBe(503);
     await uploads.kill();
     uploads = await start();
     const responses = [await sendItem(uploads.url, item.bytes), await sendItem(uploads.url, item.bytes)];
