@@ -11,6 +11,7 @@ import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
+import { ownText } from "../lib/own-text.ts";
 import { refined, stringSchema, type ValueSchema } from "../lib/value-schema.ts";
 
 /** The id of a transaction or data item: SHA-256 of its signature, 43 characters of base64url. */
@@ -50,6 +51,11 @@ export const idFormat: ValueSchema<Id> = refined(
   isId,
   "32 bytes in canonical base64url: two texts are equal exactly when their bytes are.",
 );
+
+/** A copy of an id that may be a part of a long text, as a key of a cache. */
+export function ownId(id: Id): Id {
+  return ownText(id) as Id;
+}
 
 /** Reads an id; `undefined` when the text is not a canonical id. */
 export function readId(text: string): Id | undefined {

@@ -5,7 +5,7 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
-import type { Id } from "../arweave/id.ts";
+import { type Id, ownId } from "../arweave/id.ts";
 import type { GatewayContent, Gateways } from "../chain/gateways.ts";
 import type { Hint, HintSources } from "../chain/hint.ts";
 import type { NodeResponse } from "../chain/node.ts";
@@ -139,7 +139,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
     if (found !== undefined) return remember(id, found);
     for (const response of others) if (response.kind === "fault") throw failureOf(response, { id });
     // A pending transaction's data cannot be had yet; that it is unknown will not hold for long.
-    if (!isUnknown && others.every(({ kind }) => kind !== "pending")) unknown.set(id, true);
+    if (!isUnknown && others.every(({ kind }) => kind !== "pending")) unknown.set(ownId(id), true);
     throw new Failure("not_found", { id });
   }
 
@@ -154,7 +154,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   async function askWithoutFiles(id: Id, signal: AbortSignal): Promise<Found> {
     const found = await askThese(stages.withoutFiles(id), id, signal);
     if (found !== undefined) return found;
-    absentFiles.set(id, true);
+    absentFiles.set(ownId(id), true);
     throw new Failure("not_found", { id });
   }
 
@@ -202,7 +202,7 @@ function createMemory(parts: ElsewhereParts) {
 
   function remember(id: Id, found: Found): Found {
     const ttl = found.kind === "item" && found.item.root.isAccepted ? itemFoundMs : foundMs;
-    known.set(id, found, { ttl });
+    known.set(ownId(id), found, { ttl });
     if (found.kind === "item") parts.foundItems?.store(id, placeOf(found.item));
     return found;
   }

@@ -2,7 +2,7 @@
  * Opens content at its place: checks what may be served, and reads the bytes.
  * @module
  */
-import type { Id } from "../arweave/id.ts";
+import { type Id, ownId } from "../arweave/id.ts";
 import type { GatewayContent, Gateways } from "../chain/gateways.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
@@ -265,7 +265,7 @@ function openAtGateway(parts: OpenParts, id: Id, content: GatewayContent): OpenC
 
   async function learnDigest(signal: AbortSignal): Promise<Uint8Array> {
     const digest = await digestOf(gateways.read(id, content, { start: 0, end: size }, signal));
-    digests.set(id, digest);
+    digests.set(ownId(id), digest);
     return digest;
   }
 

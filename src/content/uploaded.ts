@@ -11,7 +11,7 @@
 
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { LRUCache } from "lru-cache";
-import type { Id } from "../arweave/id.ts";
+import { type Id, ownId } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { equalBytes } from "../lib/bytes.ts";
@@ -71,7 +71,7 @@ function createComparison(): (payload: UploadedPayload) => Promise<boolean> {
     const release = await permit;
     try {
       await compare(payload, signal);
-      compared.set(payload.id, stamp);
+      compared.set(ownId(payload.id), stamp);
     } finally {
       release();
     }

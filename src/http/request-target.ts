@@ -31,6 +31,9 @@ export function readTarget(url: string): Target {
   };
 }
 
+/** Segments of a path that may name something, such as `/svc/admin/{kind}/{id}`. */
+const namingSegments = 4;
+
 /**
  * Splits a path on "/" once and decodes each segment once. Empty segments stay.
  *
@@ -40,8 +43,9 @@ export function readTarget(url: string): Target {
 export function readSegments(path: string): string[] {
   const segments = path.slice(1).split("/");
   const decoded = path.includes("%") ? segments.map(decodeSegment) : segments;
-  // Ids and names are keys of caches.
-  return decoded.map((segment) => partOf(path, segment));
+  // Ids and names, which come first, are keys of caches.
+  for (const [index, segment] of decoded.slice(0, namingSegments).entries()) decoded[index] = partOf(path, segment);
+  return decoded;
 }
 
 /** Writes segments as a canonical path, which routes are compared with. */

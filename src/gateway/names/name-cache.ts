@@ -11,6 +11,7 @@ import { entryLimit } from "../../lib/entry-limit.ts";
 import { type Fault, failureOf, fault } from "../../lib/http-client.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Metrics } from "../../lib/metrics.ts";
+import { ownText } from "../../lib/own-text.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../../lib/stop.ts";
 
@@ -79,7 +80,7 @@ export function createStoredNames(options: StoredNamesOptions): StoredNames {
   const keep = (name: string, response: StoredName["response"]): StoredName => {
     const resolvedAt = clock();
     const freshMs = response.kind === "resolved" ? response.record.ttlSeconds * 1_000 : absentMs;
-    entries.set(name, { response, resolvedAt, freshUntil: resolvedAt + freshMs });
+    entries.set(ownText(name), { response, resolvedAt, freshUntil: resolvedAt + freshMs });
     return { response, resolvedAt };
   };
 

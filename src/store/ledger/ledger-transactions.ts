@@ -158,7 +158,7 @@ type Done = Readonly<{ job: Job; report: () => void }>;
 /** Creates the write side of a session. The caller closes the session. */
 export function createWrites(session: Session): Writes {
   const waiting: Job[] = [];
-  /** Groups that are being committed, or are committed and not yet durable. */
+  /** Groups that are committed and not yet durable. */
   const unanswered = new Set<Promise<void>>();
   let running: Promise<void> | undefined;
   let damage: Failure | undefined;
@@ -176,17 +176,16 @@ export function createWrites(session: Session): Writes {
   }
 
   async function commitGroup(jobs: readonly Job[]): Promise<void> {
-    const end = hold(unanswered);
     try {
       if (damage !== undefined) throw damage;
       const group = await runGroup(session, jobs);
-      void whenDurable(group).then(end);
+      const responded = whenDurable(group).finally(() => unanswered.delete(responded));
+      unanswered.add(responded);
       fault = undefined;
     } catch (error) {
       const failure = failureOf(error);
       fault = failure;
       for (const job of jobs) job.reject(failure);
-      end();
     }
   }
 
@@ -228,7 +227,11 @@ export function createWrites(session: Session): Writes {
       return promise;
     },
     confirmed: async () => {
-      await Promise.all(unanswered);
+      try {
+        await session.durable();
+      } catch (error) {
+        shut(error);
+      }
       if (damage !== undefined) throw damage;
     },
     faults: () => {
@@ -240,16 +243,6 @@ export function createWrites(session: Session): Writes {
       await running;
       await Promise.all(unanswered);
     },
-  };
-}
-
-/** Adds a promise to a set. @returns Resolves and removes it. */
-function hold(held: Set<Promise<void>>): () => void {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  held.add(promise);
-  return () => {
-    held.delete(promise);
-    resolve();
   };
 }
 

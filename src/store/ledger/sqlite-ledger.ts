@@ -51,9 +51,6 @@ export async function openSqliteLedger(options: SqliteLedgerOptions): Promise<Le
     const writer = closing(connectForWriting(path), opened);
     // The log exists as soon as the file has been read.
     writer.all("SELECT count(*) AS tables FROM sqlite_schema", []);
-    // Of a log whose sync failed, the disk may lack pages that the system still has in memory, and nothing would write
-    // them again: they are written to the file, and synced.
-    writer.all("PRAGMA wal_checkpoint(PASSIVE)", []);
     await syncFolder(dirname(path));
     const log = await open(`${path}-wal`, "r");
     opened.push(() => log.close());

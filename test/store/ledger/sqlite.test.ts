@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdtempSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -187,22 +187,6 @@ describe("a failed synchronisation", () => {
     const unavailable = { code: "database_unavailable" };
     for (const end of await Promise.allSettled([failed, late, ledger.confirmed()]))
       expect(end).toMatchObject({ status: "rejected", reason: unavailable });
-  });
-
-  test("leaves a log whose pages may be only in memory: an opened ledger has them in its file", async () => {
-    const [path, copied, alone] = [newPath(), newPath(), newPath()];
-    const ledger = await openAt(path);
-    for (const id of ["1", "2"]) await ledger.write(add(id));
-    for (const suffix of ["", "-wal"]) copyFileSync(path + suffix, copied + suffix); // as a killed process leaves them
-    const opened = await openAt(copied);
-    copyFileSync(copied, alone);
-    const file = new Database(alone);
-    expect(file.query("SELECT event_id FROM events ORDER BY event_id").all()).toEqual([
-      { event_id: "1" },
-      { event_id: "2" },
-    ]);
-    file.close();
-    expect(await countEvents(opened)).toBe(2n);
   });
 
   testWith(strace, "in the kernel too: no transaction is reported as done", async () => {
