@@ -78,7 +78,10 @@ export const indexBench: Bench = {
         },
         {
           name: "items encoded for the writer, one verifying thread",
-          metric: perSecond((items * (1 + readersShare)) / filled.encoding, "items"),
+          metric:
+            `${perSecond((items * (1 + readersShare)) / filled.encoding, "items")}, ` +
+            `first tenth ${perSecond(1 / filled.first.encoding, "items")}, ` +
+            `last ${perSecond(1 / filled.last.encoding, "items")}`,
         },
         {
           name: "bytes an item takes in the index, with filters",
@@ -110,19 +113,19 @@ export const indexBench: Bench = {
   },
 };
 
-/** The writer's seconds for an item. */
-type WriterTime = Readonly<{ adding: number; merging: number }>;
+/** Seconds for an item: of the writer, and of the thread that encodes it. */
+type ItemTime = Readonly<{ adding: number; merging: number; encoding: number }>;
 
-/** The writer's seconds so far when so many items were added. */
-type WriterMark = WriterTime & Readonly<{ items: number }>;
+/** Seconds so far when so many items were added. */
+type Mark = ItemTime & Readonly<{ items: number }>;
 
-function timeBetween(start: WriterMark | undefined, end: WriterMark | undefined): WriterTime {
+function timeBetween(start: Mark | undefined, end: Mark | undefined): ItemTime {
   assert(start !== undefined && end !== undefined, "at least one tenth of the items was added");
-  const items = end.items - start.items;
-  return { adding: (end.adding - start.adding) / items, merging: (end.merging - start.merging) / items };
+  const of = (time: keyof ItemTime) => (end[time] - start[time]) / (end.items - start.items);
+  return { adding: of("adding"), merging: of("merging"), encoding: of("encoding") };
 }
 
-function rateOf({ adding, merging }: WriterTime): string {
+function rateOf({ adding, merging }: ItemTime): string {
   return perSecond(1 / (adding + merging), "items");
 }
 
@@ -189,7 +192,7 @@ export async function fillIndex(path: string, items: number, batch: number, begi
     random: () => 0.5,
     log: silentLog,
   });
-  const marks: WriterMark[] = [{ items: 0, adding: 0, merging: 0 }];
+  const marks: Mark[] = [{ items: 0, adding: 0, merging: 0, encoding: 0 }];
   const tenth = Math.ceil(items / 10 / batch) * batch;
   const reader = openIndexReader(path);
   const keys = createFilterKeys(reader.filterSecret);
@@ -209,7 +212,7 @@ export async function fillIndex(path: string, items: number, batch: number, begi
     timed("addItems", () => writer.addItems({ bundle, rows, nextEntry: first + batch, bundles: [] }));
     countBytes(rows.byteLength);
     const added = first + batch;
-    if (added % tenth === 0 && added <= items) marks.push({ items: added, ...calls });
+    if (added % tenth === 0 && added <= items) marks.push({ items: added, encoding, ...calls });
     await Bun.sleep(0);
   }
   isMerged = false;
