@@ -12,7 +12,7 @@ import { openExportRows } from "../src/store/index/export-rows.ts";
 import { openClickhouseServer } from "../test/support/clickhouse-server.ts";
 import { clickhouseEngine } from "../test/support/helpers.ts";
 import { type Bench, inOrder, perSecond, type Work } from "./harness.ts";
-import { fillIndex } from "./index.ts";
+import { fillIndex } from "./index-fill.ts";
 
 const sizes = { small: { items: 4_000, rounds: 1 }, large: { items: 500_000, rounds: 3 } } as const;
 

@@ -25,7 +25,8 @@ const counts: Readonly<Record<BenchSize, number>> = { small: 40, large: 2_000 };
 const atOnce = 16;
 
 /** Blocks between two readings of the memory. */
-const memoryInterval = 100;
+const memoryInterval = 10;
+const quarters = 4;
 
 /** Blocks of one transaction each, verified and indexed; `--items` is the number of blocks. */
 export const followBench: Bench = {
@@ -37,7 +38,7 @@ export const followBench: Bench = {
     try {
       const node = await startNode(count, closers);
       const bare = await fetchBare(node, count);
-      const { rate, addedMiB, firstHalfMiB } = await followAll(node, count, folder, closers);
+      const { rate, addedMiB } = await followAll(node, count, folder, closers);
       return [
         {
           name: `${count} blocks of one RSA transaction followed from a local node, verified and indexed`,
@@ -47,8 +48,8 @@ export const followBench: Bench = {
           target: "≥ 500 blocks/s",
         },
         {
-          name: "memory added meanwhile, at most",
-          metric: `${addedMiB.toFixed(0)} MiB, by the first half of the blocks ${firstHalfMiB.toFixed(0)} MiB`,
+          name: "memory added, at most in each quarter of the blocks",
+          metric: `${addedMiB.map((added) => added.toFixed(0)).join(", ")} MiB`,
           target: "bounded",
         },
       ];
@@ -94,7 +95,7 @@ async function textOf(url: string): Promise<string> {
   return await response.text();
 }
 
-/** Follows the chain to its tip. @returns Blocks a second, and the most memory added meanwhile. */
+/** Follows the chain to its tip. @returns Blocks a second, and the most memory added in each quarter of the blocks. */
 async function followAll(url: string, count: number, folder: string, closers: ReturnType<typeof createClosers>) {
   const threads = { queueMax: 256, timeoutMs: 60_000, idleMs: Number.POSITIVE_INFINITY };
   const writer = openPool({ ...threads, entry: "index", threads: 1 });
@@ -112,8 +113,7 @@ async function followAll(url: string, count: number, folder: string, closers: Re
   const parts = { nodes, reader, pool, clock: systemClock, random, log: silentLog };
 
   const before = process.memoryUsage.rss();
-  let most = before;
-  let mostOfHalf = before;
+  const most = Array.from({ length: quarters }, () => 0);
   const done = Promise.withResolvers<void>();
   const startedAt = performance.now();
   const follower = openFollower({
@@ -129,8 +129,8 @@ async function followAll(url: string, count: number, folder: string, closers: Re
     shrinkGraceMs: 60_000,
     onBlock: ({ height, missing }) => {
       if (missing.length > 0) done.reject(new Error(`transactions of block ${height} are missing`));
-      if (height % memoryInterval === 0) most = Math.max(most, process.memoryUsage.rss());
-      if (height === Math.floor(count / 2)) mostOfHalf = most;
+      const quarter = Math.floor((height / count) * quarters);
+      if (height % memoryInterval === 0) most[quarter] = Math.max(most[quarter] ?? 0, process.memoryUsage.rss());
       if (height === count - 1) done.resolve();
     },
     beforeRollback: async () => undefined,
@@ -139,6 +139,5 @@ async function followAll(url: string, count: number, folder: string, closers: Re
   closers.add("follower", follower.close);
   await done.promise;
   const seconds = (performance.now() - startedAt) / 1_000;
-  const added = (rss: number) => (rss - before) / 2 ** 20;
-  return { rate: count / seconds, addedMiB: added(most), firstHalfMiB: added(mostOfHalf) };
+  return { rate: count / seconds, addedMiB: most.map((rss) => (rss - before) / 2 ** 20) };
 }

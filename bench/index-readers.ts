@@ -4,7 +4,8 @@
  * @module
  */
 import { openIndexReader } from "../src/store/index/index-reader.ts";
-import { pageQueries, readPage, scatter } from "./index.ts";
+import { pageQueries, readPage } from "./index.ts";
+import { scatter } from "./index-items.ts";
 
 const [path = "", items = "0"] = process.argv.slice(2);
 const times = Object.fromEntries(Object.keys(pageQueries).map((name): [string, number[]] => [name, []]));

@@ -10,7 +10,8 @@ import { type PartitionWriter, runExport } from "../src/columnar/export-run.ts";
 import type { ExportedFile } from "../src/columnar/partition.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { type Bench, perSecond } from "./harness.ts";
-import { fillIndex, firstHeight } from "./index.ts";
+import { fillIndex } from "./index-fill.ts";
+import { firstHeight } from "./index-items.ts";
 
 const items = { small: 4_000, large: 1_000_000 } as const;
 

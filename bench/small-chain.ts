@@ -15,6 +15,7 @@ import { postData } from "../src/dev/sample/sample-site.ts";
 import { assert } from "../src/lib/assert.ts";
 import { type DevLine, firstLine, repositoryRoot, startDev } from "../test/support/program.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
+import { memoryOf } from "./memory.ts";
 
 /** What the chain has, the sample site of `cairn dev` included. */
 const wanted = { blocks: 60, transactions: 33, items: 1_300 } as const;
@@ -142,8 +143,7 @@ async function indexChain(
       await Bun.sleep(pollMs);
     }
     const seconds = (performance.now() - startedAt) / 1_000;
-    const highest = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1];
-    return { seconds, highestMiB: Number(highest) / 1_024 };
+    return { seconds, highestMiB: memoryOf(child.pid).peak };
   } finally {
     child.kill("SIGKILL");
     await child.exited;

@@ -11,10 +11,11 @@
  * has its standard error beside it: a slope that is smaller than twice its error may be none.
  * @module
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { type RunningProgram, repositoryRoot, startDev } from "../test/support/program.ts";
 import { newSeed } from "../test/support/seed.ts";
 import type { Bench, BenchRow, BenchSize } from "./harness.ts";
+import { memoryOf } from "./memory.ts";
 import { type LoadCounts, startLoad } from "./soak-load.ts";
 
 /** Default of SOAK_MINUTES. */
@@ -148,8 +149,7 @@ function lineThrough(
 }
 
 function measure(pid: number): Pick<Sample, "residentMiB" | "descriptors"> {
-  const kibibytes = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-  return { residentMiB: Number(kibibytes) / 1_024, descriptors: readdirSync(`/proc/${pid}/fd`).length };
+  return { residentMiB: memoryOf(pid).resident, descriptors: readdirSync(`/proc/${pid}/fd`).length };
 }
 
 function checkLedger(folder: string): number {

@@ -2,11 +2,12 @@
  * Time from the start of the program to its first response, and its memory when idle.
  * @module
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { firstLine } from "../test/support/program.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
+import { memoryOf } from "./memory.ts";
 
 const root = resolve(import.meta.dir, "..");
 const binary = resolve(root, "dist/cairn");
@@ -63,15 +64,10 @@ async function startOnce(command: readonly string[], readsMemory: boolean) {
     if (response.status !== 200) throw new Error(`the healthcheck responded ${response.status}`);
     const responseMs = performance.now() - startedAt;
     if (readsMemory) await Bun.sleep(idleMs);
-    return { responseMs, idleMiB: residentMiB(child.pid) };
+    return { responseMs, idleMiB: memoryOf(child.pid).resident };
   } finally {
     child.kill("SIGKILL");
     await child.exited;
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-function residentMiB(pid: number): number {
-  const kibibytes = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-  return Number(kibibytes) / 1_024;
 }

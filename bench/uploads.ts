@@ -7,16 +7,7 @@
  * @module
  */
 import { generateKeyPairSync } from "node:crypto";
-import {
-  closeSync,
-  fdatasyncSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -31,6 +22,7 @@ import { assert } from "../src/lib/assert.ts";
 import { accountOf } from "../src/upload/intake/charge-item.ts";
 import { startDev } from "../test/support/program.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
+import { takePeak } from "./memory.ts";
 import { cpuSeconds } from "./served.ts";
 
 type Sizes = Readonly<{ items: number; rounds: number; largeBytes: number; reads: number }>;
@@ -183,12 +175,12 @@ async function measureLarge({ url, pid }: Served, folder: string, size: number, 
   const { header } = signing.finish();
   const hashRate = rateOf(size, hashAll);
   const diskRate = rateOf(size, (bytes) => writeAll(join(folder, "disk"), bytes));
-  residentPeak(pid);
-  const idle = residentPeak(pid);
+  takePeak(pid);
+  const idle = takePeak(pid);
   const startedAt = performance.now();
   await sendLarge(url, header, size);
   const rate = size / ((performance.now() - startedAt) / 1_000);
-  const growth = residentPeak(pid) - idle;
+  const growth = takePeak(pid) - idle;
   const limit = Math.min(hashRate, diskRate);
   const mib = 2 ** 20;
   return [
@@ -201,7 +193,7 @@ async function measureLarge({ url, pid }: Served, folder: string, size: number, 
     },
     {
       name: `memory that an item of ${(size / mib).toFixed(0)} MiB takes`,
-      metric: `+${(growth / mib).toFixed(0)} MiB`,
+      metric: `+${growth.toFixed(0)} MiB`,
       target: "≤ +200 MB",
     },
   ];
@@ -244,11 +236,4 @@ async function sendLarge(url: string, header: Uint8Array, size: number): Promise
   for (let left = size; left > 0; left -= piece.length) await write(piece.subarray(0, left));
   assert((await responded).startsWith("HTTP/1.1 200 "), "a large item is taken");
   socket.destroy();
-}
-
-/** Peak memory of a process since the last call. Bytes. */
-function residentPeak(pid: number): number {
-  const [, kilobytes = "0"] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-  writeFileSync(`/proc/${pid}/clear_refs`, "5");
-  return Number(kilobytes) * 1_024;
 }
