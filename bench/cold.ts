@@ -3,7 +3,8 @@
  * fetches the same chunks from the same node. Node and gateway are processes of their own.
  *
  * Each round reads another transaction. The bare client uses the binary format, as many requests at once as the
- * gateway, and drops the bytes.
+ * gateway, and drops the bytes. A least gateway and a relay, which are read in the same round, show how much of the
+ * difference this machine allows (bench/cold-floor-served.ts).
  * @module
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { chunkSize } from "../src/arweave/merkle.ts";
 import { chunksAhead } from "../src/content/root-reads.ts";
+import type { ColdFloor } from "./cold-floor-served.ts";
 import type { ColdNodeLine } from "./cold-node.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
 import { cpuNanos, cpuSeconds, type NodeRoot, startServed } from "./served.ts";
@@ -29,45 +31,48 @@ export const coldBench: Bench = {
     const node = await startNode(rounds + 2, bytes);
     const url = `http://127.0.0.1:${node.port}`;
     const served = await startServed(folder, { node: { url, roots: node.roots } }, []);
+    const least = await startFloor({ kind: "least gateway", url, folder, roots: node.roots });
+    const relay = await startFloor({ kind: "relay", url, folder, roots: node.roots });
     try {
-      return await measureRounds(url, node, served);
+      return await measureRounds(url, node, { served, least, relay });
     } finally {
-      await served.stop();
-      await node.stop();
+      await Promise.all([served, least, relay, node].map(({ stop }) => stop()));
       rmSync(folder, { recursive: true, force: true });
     }
   },
 };
 
 type Served = Awaited<ReturnType<typeof startServed>>;
+type Floor = Awaited<ReturnType<typeof startFloor>>;
+type Servers = Readonly<{ served: Served; least: Floor; relay: Floor }>;
 
-async function measureRounds(url: string, node: ColdNodeLine, served: Served): Promise<readonly BenchRow[]> {
+/** Bytes a second, and CPU seconds of the gateway. */
+type Round = Readonly<{ ours: number; least: number; relay: number; bare: number; cpu: number }>;
+
+async function measureRounds(url: string, node: ColdNodeLine, servers: Servers): Promise<readonly BenchRow[]> {
+  const { served } = servers;
   const [checked, warm, ...roots] = node.roots;
   if (checked === undefined || warm === undefined) throw new Error("the node has no data");
   await checkBytes(served.port, checked);
-  const rounds: { ours: number; bare: number; cpu: number }[] = [];
-  await measureRound(url, warm, served);
+  const rounds: Round[] = [];
+  await measureRound(url, warm, servers);
   await served.loopDelay();
   residentPeakMiB(served.pid);
   const before = residentPeakMiB(served.pid);
   const delays: { p99: number; longest: number }[] = [];
   for (const root of roots) {
-    rounds.push(await measureRound(url, root, served));
+    rounds.push(await measureRound(url, root, servers));
     delays.push(await served.loopDelay());
   }
   const added = residentPeakMiB(served.pid) - before;
   const p99 = median(delays.map((delay) => delay.p99));
   const longest = Math.max(...delays.map((delay) => delay.longest));
-  const rate = (pick: "ours" | "bare") => `${(median(rounds.map((round) => round[pick])) / 1e6).toFixed(0)} MB/s`;
-  const mebibytes = (warm.size / 2 ** 20).toFixed(0);
+  const size = `${(warm.size / 2 ** 20).toFixed(0)} MiB`;
+  const cpu = `CPU ${(median(rounds.map((round) => round.cpu)) * 1e3).toFixed(0)} ms`;
   return [
-    {
-      name: `cold ${mebibytes} MiB from a local node, verified`,
-      metric: `${rate("ours")} (CPU ${(median(rounds.map(({ cpu }) => cpu)) * 1e3).toFixed(0)} ms)`,
-      reference: `bare client of the same chunks ${rate("bare")}`,
-      ratio: median(rounds.map(({ ours, bare }) => ours / bare)),
-      target: "≥ 0.6",
-    },
+    rateRow(`cold ${size} from a local node, verified`, rounds, "ours", { note: ` (${cpu})`, target: "≥ 0.6" }),
+    rateRow(`cold ${size} through a least gateway: fetch, one SHA-256, write, send`, rounds, "least"),
+    rateRow(`cold ${size} through a relay: fetch, send`, rounds, "relay"),
     { name: "memory added meanwhile, at most", metric: `${added.toFixed(0)} MiB`, target: "≤ 100 MiB" },
     {
       name: "event loop's delay meanwhile (timer of 1 ms included)",
@@ -77,17 +82,39 @@ async function measureRounds(url: string, node: ColdNodeLine, served: Served): P
   ];
 }
 
+/** One server beside the bare client. */
+function rateRow(
+  name: string,
+  rounds: readonly Round[],
+  server: "ours" | "least" | "relay",
+  { note = "", target }: Readonly<{ note?: string; target?: string }> = {},
+): BenchRow {
+  const rate = (pick: keyof Round) => `${(median(rounds.map((round) => round[pick])) / 1e6).toFixed(0)} MB/s`;
+  return {
+    name,
+    metric: `${rate(server)}${note}`,
+    reference: `bare client of the same chunks ${rate("bare")}`,
+    ratio: median(rounds.map((round) => round[server] / round.bare)),
+    ...(target !== undefined && { target }),
+  };
+}
+
 /**
- * Bytes a second of the gateway and of the bare client, and CPU seconds of the gateway, which include the hash of the
- * whole that it makes afterwards.
+ * Reads one transaction through each server in turn, and as the bare client. The CPU time of the gateway includes the
+ * hash of the whole that it makes afterwards.
  */
-async function measureRound(url: string, root: NodeRoot, served: Served) {
+async function measureRound(url: string, root: NodeRoot, { served, least, relay }: Servers): Promise<Round> {
   const cpuBefore = cpuSeconds(served.pid);
   const ours = await rateOf(root.size, () => readThrough(served.port, root));
   await restOf(served.pid);
   const cpu = cpuSeconds(served.pid) - cpuBefore;
+  const floors = { least: 0, relay: 0 };
+  for (const [name, floor] of [["least", least] as const, ["relay", relay] as const]) {
+    floors[name] = await rateOf(root.size, () => readThrough(floor.port, root));
+    await restOf(floor.pid);
+  }
   const bare = await rateOf(root.size, () => fetchBare(url, root));
-  return { ours, bare, cpu };
+  return { ours, ...floors, bare, cpu };
 }
 
 /** Waits until a process uses little of a core: the bare client must not be measured beside its work. */
@@ -155,16 +182,28 @@ async function fetchBare(url: string, { size, weaveStart }: NodeRoot): Promise<v
   await Promise.all(Array.from({ length: chunksAhead + 1 }, work));
 }
 
+async function startFloor(floor: ColdFloor) {
+  const command = [process.execPath, resolve(import.meta.dir, "cold-floor-served.ts"), JSON.stringify(floor)];
+  const { pid, line, stop } = await startProcess(command);
+  return { pid, port: Number(line), stop };
+}
+
 async function startNode(count: number, bytes: number) {
   const command = [process.execPath, resolve(import.meta.dir, "cold-node.ts"), String(count), String(bytes)];
+  const { line, stop } = await startProcess(command);
+  const node: ColdNodeLine = JSON.parse(line);
+  return { ...node, stop };
+}
+
+/** Starts a process, and waits for the line that it prints when it listens. */
+async function startProcess(command: string[]) {
   const child = Bun.spawn(command, { stdout: "pipe" });
   const { value } = await child.stdout.getReader().read();
-  const line: ColdNodeLine = JSON.parse(Buffer.from(value ?? []).toString());
   const stop = async () => {
     child.kill();
     await child.exited;
   };
-  return { ...line, stop };
+  return { pid: child.pid, line: Buffer.from(value ?? []).toString(), stop };
 }
 
 /** The most memory that a process had since the last call. */
