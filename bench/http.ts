@@ -1,6 +1,7 @@
 /**
  * Cached bodies over HTTP against nginx, alternately on the same machine: CPU time per request of the server, and
- * throughput of large bodies. The same bodies from a bare server of the runtime show how much of that is Bun's own.
+ * throughput of large bodies. The same bodies and ranges from a bare server of the runtime show how much of that is
+ * Bun's own.
  *
  * CPU time is user and system time of all threads of the server (of nginx: its worker), over a fixed number of requests
  * after a warm-up. Other load on the machine changes it by a tenth, where it halves requests per second.
@@ -104,10 +105,8 @@ async function measureCase(
     const cpu = cpuSeconds(pid) - cpuBefore;
     return { cpuMicros: (cpu * 1e6) / requests[size], rate: (bytes * requests[size]) / seconds };
   };
-  // The floor knows no ranges.
-  const others = rangesOf === undefined ? { cairn, floor } : { cairn };
-  const rounds = await inRounds({ ...others, nginx }, run, roundCounts[size]);
-  return Object.keys(others).map((server) => {
+  const rounds = await inRounds({ cairn, floor, nginx }, run, roundCounts[size]);
+  return ["cairn", "floor"].map((server) => {
     const of = (which: string) => rounds.map((round) => round[which] ?? nothing);
     const pairs = of(server).map((ours, index) => ({ ours, theirs: of("nginx")[index] ?? nothing }));
     const pick = measure === "throughput" ? "rate" : "cpuMicros";
