@@ -1,7 +1,9 @@
 /**
- * A writer that is killed: it adds blocks, items and pending rows, sometimes rolls back, and prints its progress.
+ * A writer that is killed: it adds blocks, items and pending rows, sometimes rolls back, merges parts, makes their
+ * filters again, and prints its progress.
  *
- * Arguments: the index file, a seed. Each line is the tip's height and the items of its bundle that were added.
+ * Arguments: the index file, a seed. A line with numbers is the tip's height and the items of its bundle that were
+ * added. A line without numbers begins or ends the making of a filter, so that kills happen within it.
  * @module
  */
 import { writeSync } from "node:fs";
@@ -43,6 +45,13 @@ const merge = (): void => {
 const say = (height: number, items: number): void => {
   writeSync(1, `${height} ${items}\n`);
 };
+const repair = (): boolean => {
+  writeSync(1, "repair\n");
+  return merges.repair(() => writeSync(1, "made\n"));
+};
+
+// The test has damaged filters.
+while (repair());
 
 for (;;) {
   const { block } = chain.add({
@@ -65,6 +74,7 @@ for (;;) {
       }),
     );
     merge();
+    if (random.chance(0.3)) repair();
     writer.addItems({ bundle: place, rows, nextEntry: (batch + 1) * 200, bundles: [] });
     say(block.height, (batch + 1) * 200);
   }

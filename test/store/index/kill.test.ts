@@ -1,5 +1,6 @@
 /**
- * A writer killed at any moment leaves an intact index with everything that was acknowledged.
+ * A writer killed at any moment leaves an intact index with everything that was acknowledged. Filters are damaged
+ * between the kills, so that writers are killed while they make them again.
  * KILLS sets how many, for each of the two files.
  * @module
  */
@@ -9,14 +10,27 @@ import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { noColumns } from "../../../src/store/index/index-types.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { inspectIndex } from "../../support/inspect-index.ts";
-import { createRandom } from "../../support/random.ts";
+import { createRandom, type Random } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
+import { damageFilters, faultsOfFilters, unnamedFilters, unsoundParts } from "./filter-files.ts";
+import { createMergeSteps } from "./merge-steps.ts";
 import { copyOldIndex } from "./old-index.ts";
 
 const rounds = Number(process.env["KILLS"] ?? 5);
 /** A file grows with each round, and so does the time of its inspection. */
 const roundsOfFile = 25;
+/** Of the files of filters, after a kill. */
+const damagedShares = [0, 0, 0.3, 0.6, 1] as const;
+/** Of so many kills some are within the making of a filter, and leave its file. */
+const roundsWithRepairs = 50;
+/**
+ * Lines of output before a kill: of any kind, which are often those of filters that are made again, or only those that
+ * state progress.
+ */
+const killedAfter = { any: { line: /\n/g, max: 8 }, progress: { line: /\d\n/g, max: 25 } } as const;
+/** Between a line and some of the kills, so that kills happen anywhere in the step after it. */
+const killAfterMsMax = 8;
 const child = new URL("./kill-child.ts", import.meta.url).pathname;
 
 describe("N2: kill -9 of the index's writer", () => {
@@ -28,39 +42,62 @@ describe("N2: kill -9 of the index's writer", () => {
     async (_what, prepareFile) => {
       const seed = newSeed();
       const random = createRandom(seed);
+      let killedInRepair = 0;
       for (let first = 0; first < rounds; first += roundsOfFile) {
         using folder = temporaryFolder();
         const path = `${folder.path}/index.sqlite`;
         prepareFile(folder.path);
+        let tip: number | undefined;
         for (let round = first; round < Math.min(rounds, first + roundsOfFile); round += 1) {
-          const said = await runUntilKilled(path, seed + round, 3 + random.below(25));
+          const said = await runUntilKilled(path, seed + round, { isFirst: tip === undefined, random });
           const { faults, rows } = inspectIndex(path);
           expect({ seed, round, faults }).toEqual({ seed, round, faults: [] });
           expect(rows).toBeGreaterThan(0);
-          checkSaid(path, said);
+          const killed = faultsOfFilters(path);
+          if (unnamedFilters(path).ofRepairs.length > 0) killedInRepair += 1;
+          tip = checkSaid(path, said, tip);
+          damageFilters(path, random, random.pick(damagedShares));
+          const damaged = faultsOfFilters(path);
+          expect({ seed, round, killed, damaged }).toEqual({ seed, round, killed: [], damaged: [] });
         }
+        checkRepaired(path, random);
       }
+      if (rounds >= roundsWithRepairs) expect(killedInRepair).toBeGreaterThan(0);
     },
     20_000 + rounds * 15_000,
   );
 });
 
-/** Kills a writer after some lines of output. @returns The last line; the writer may be further. */
-async function runUntilKilled(path: string, seed: number, lines: number): Promise<string[]> {
+type Run = Readonly<{ isFirst: boolean; random: Random }>;
+
+/** Kills a writer after some lines of output. @returns All lines; the writer may be further. */
+async function runUntilKilled(path: string, seed: number, { isFirst, random }: Run): Promise<string[]> {
+  // The first writer of a file adds a block.
+  const { line, max } = killedAfter[!isFirst && random.chance(0.4) ? "any" : "progress"];
+  const lines = 1 + random.below(max);
   const writer = Bun.spawn(["bun", child, path, String(seed)], { stdout: "pipe", stderr: "inherit" });
   const decoder = new TextDecoder();
   let text = "";
   for await (const piece of writer.stdout) {
     text += decoder.decode(piece, { stream: true });
-    if (text.split("\n").length > lines) writer.kill("SIGKILL");
+    if ((text.match(line)?.length ?? 0) < lines) continue;
+    if (random.chance(0.5)) await Bun.sleep(random.below(killAfterMsMax));
+    writer.kill("SIGKILL");
   }
   await writer.exited;
   return text.split("\n").slice(0, -1);
 }
 
-/** The last acknowledged step must be present, and the bundle in progress is queued again at its next entry. */
-function checkSaid(path: string, said: readonly string[]): void {
-  const [height = 0, items = 0] = (said.at(-1) ?? "").split(" ").map(Number);
+/**
+ * The last acknowledged step must be present, and the bundle in progress is queued again at its next entry. The files
+ * of filters that a killed writer left are removed.
+ *
+ * @param before - Height of the tip before the writer was started.
+ * @returns Height of the tip.
+ */
+function checkSaid(path: string, said: readonly string[], before: number | undefined): number {
+  const step = said.findLast((line) => /\d/.test(line)) ?? `${before} 0`;
+  const [height = 0, items = 0] = step.split(" ").map(Number);
   const reader = openIndexReader(path);
   const tip = reader.tip()?.height ?? -1;
   // After the last line at most one more step was done: a block, or a step of a rollback.
@@ -72,8 +109,24 @@ function checkSaid(path: string, said: readonly string[]): void {
     expect(reader.count(plan, 10_000)).toBeGreaterThanOrEqual(20 + items);
   }
   const writer = openIndexWriter(path, { clock: () => Date.now() + 1_000 });
+  expect(unnamedFilters(path).all).toEqual([]);
   writer.takeBundles(10_000);
   expect(reader.counts().bundlesQueued).toBe(reader.counts().bundles);
   reader.close();
   writer.close();
+  return tip;
+}
+
+/** When all filters are damaged, those of all large parts are made again, and nothing else is in their folder. */
+function checkRepaired(path: string, random: Random): void {
+  damageFilters(path, random, 1);
+  expect(faultsOfFilters(path)).toEqual([]);
+  const writer = openIndexWriter(path, { clock: Date.now });
+  const merges = createMergeSteps(writer, path, random);
+  while (merges.repair());
+  expect(unsoundParts(path)).toEqual([]);
+  expect(unnamedFilters(path).all).toEqual([]);
+  expect(faultsOfFilters(path)).toEqual([]);
+  for (const opened of [merges, writer]) opened.close();
+  expect(inspectIndex(path).faults).toEqual([]);
 }

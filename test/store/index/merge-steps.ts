@@ -7,10 +7,16 @@ import type { PartMerge } from "../../../src/store/index/part-merge.ts";
 import { type MergeStep, openPartMerger } from "../../../src/store/index/part-merger.ts";
 import type { Random } from "../../support/random.ts";
 
-export type MergeSteps = Readonly<{ step: () => void; finish: () => void; close: () => void }>;
+export type MergeSteps = Readonly<{
+  step: () => void;
+  finish: () => void;
+  /** Makes a filter again that is missing or damaged. @param made - Called before it is stored. */
+  repair: (made?: () => void) => boolean;
+  close: () => void;
+}>;
 
 /** Small enough that merges have several steps, and parts have filters in files. */
-const mergerSizes = { filterFileRowsMin: 40, rangeEntries: 64 };
+export const mergerSizes = { filterFileRowsMin: 40, rangeEntries: 64 };
 
 export function createMergeSteps(writer: IndexWriter, path: string, random: Random): MergeSteps {
   const merger = openPartMerger(path, mergerSizes);
@@ -22,10 +28,12 @@ export function createMergeSteps(writer: IndexWriter, path: string, random: Rand
     if (merge !== undefined) underWay.push({ merge, step: merger.begin(merge) });
     return merge !== undefined;
   };
-  const repair = (): boolean => {
+  const repair = (made = (): void => undefined): boolean => {
     const repaired = merger.repairFilter();
-    if (repaired !== undefined) writer.setFilter(repaired.part, repaired.filter);
-    return repaired !== undefined;
+    if (repaired === undefined) return false;
+    made();
+    writer.setFilter(repaired.part, repaired.filter);
+    return true;
   };
   const beginWithin = (): boolean => {
     const last = underWay.at(-1);
@@ -44,7 +52,10 @@ export function createMergeSteps(writer: IndexWriter, path: string, random: Rand
   return {
     step: () => {
       if (underWay.length > 0 && random.chance(0.9)) goOn();
-      else random.pick([() => begin(), beginWithin, beginWithin, writer.dropReplaced, writer.sweepPostings, repair])();
+      else {
+        const { dropReplaced, sweepPostings } = writer;
+        random.pick([() => begin(), beginWithin, beginWithin, dropReplaced, sweepPostings, () => repair()])();
+      }
     },
     finish: () => {
       for (;;) {
@@ -52,6 +63,7 @@ export function createMergeSteps(writer: IndexWriter, path: string, random: Rand
         else if (!begin() && !writer.dropReplaced() && !writer.sweepPostings() && !repair()) return;
       }
     },
+    repair,
     close: merger.close,
   };
 }
