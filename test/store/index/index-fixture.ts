@@ -2,7 +2,7 @@
  * A chain that randomly grows, forks and is unbundled, written to an index and to the model.
  * @module
  */
-import type { BlockHash, Id } from "../../../src/arweave/id.ts";
+import type { Address, BlockHash, Id } from "../../../src/arweave/id.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
 import {
   allColumns,
@@ -80,7 +80,15 @@ export function createFixture(
       else if (dice < 98) removePending(parts);
       else if (prunes) prune(parts);
     },
-    plan: () => planOf(parts),
+    plan: () =>
+      planOf(random, {
+        rows: state.rows,
+        owners: owners.map(({ address }) => address),
+        tagNames,
+        tagValues,
+        height: () => 95 + random.below(state.blocks.length + 10),
+        seconds: () => Math.floor(state.nowMs / 1_000) - random.below(2_000),
+      }),
   };
 }
 
@@ -247,24 +255,34 @@ function prune({ random, state, writer }: Parts): void {
   );
 }
 
-function planOf({ random, state, owners }: Parts): PagePlan {
-  const rows = state.rows;
+/** What the values of random queries are picked from. */
+export type PlanValues = Readonly<{
+  rows: readonly ModelRow[];
+  owners: readonly Address[];
+  tagNames: readonly string[];
+  tagValues: readonly string[];
+  /** Returns a height or a time in Unix seconds, of rows or near to them. */
+  height: () => number;
+  seconds: () => number;
+}>;
+
+/** A random query, of values that occur and of some that do not. */
+export function planOf(random: Random, values: PlanValues): PagePlan {
+  const { rows, owners, tagNames: names, height, seconds } = values;
   const some = <Value>(make: () => Value): Value[] => Array.from({ length: 1 + random.below(3) }, make);
   const tag = (): TagPlan => ({
-    name: random.pick(tagNames),
-    values: random.chance(0.03) ? [] : some(() => random.pick([...tagValues, "absent"])),
+    name: random.pick(names),
+    values: random.chance(0.03) ? [] : some(() => random.pick([...values.tagValues, "absent"])),
     op: random.chance(0.2) ? "NEQ" : "EQ",
   });
-  const heights = (): number => 95 + random.below(state.blocks.length + 10);
-  const seconds = (): number => Math.floor(state.nowMs / 1_000) - random.below(2_000);
   const id = (): Id => (rows.length === 0 || random.chance(0.2) ? idOf(random) : random.pick(rows).id);
   return {
     ...(random.chance(0.15) ? { ids: Array.from({ length: random.below(30) }, id) } : {}),
-    ...(random.chance(0.25) ? { owners: some(() => random.pick(owners).address) } : {}),
-    ...(random.chance(0.15) ? { recipients: [...some(() => random.pick(owners).address), "no address"] } : {}),
+    ...(random.chance(0.25) ? { owners: some(() => random.pick(owners)) } : {}),
+    ...(random.chance(0.15) ? { recipients: [...some(() => random.pick(owners)), "no address"] } : {}),
     ...(random.chance(0.6) ? { tags: some(tag) } : {}),
     ...(random.chance(0.2) ? { bundledIn: random.chance(0.4) ? null : some(() => parentOf(random, rows)) } : {}),
-    ...(random.chance(0.25) ? { block: { min: heights(), ...(random.chance(0.5) ? { max: heights() } : {}) } } : {}),
+    ...(random.chance(0.25) ? { block: { min: height(), ...(random.chance(0.5) ? { max: height() } : {}) } } : {}),
     ...(random.chance(0.15) ? { ingestedAt: { min: seconds(), max: seconds() + 900 } } : {}),
     order: random.chance(0.5) ? "asc" : "desc",
     limit: 1 + random.below(random.chance(0.2) ? 400 : 40),

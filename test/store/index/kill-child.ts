@@ -1,6 +1,6 @@
 /**
- * A writer that is killed: it adds blocks, items and pending rows, sometimes rolls back, merges parts, makes their
- * filters again, and prints its progress.
+ * A writer that is killed: it adds blocks, items and pending rows, sometimes prunes or rolls back, merges parts, makes
+ * their filters again, and prints its progress.
  *
  * Arguments: the index file, a seed. A line with numbers is the tip's height and the items of its bundle that were
  * added. A line without numbers begins or ends the making of a filter, so that kills happen within it.
@@ -70,6 +70,7 @@ for (;;) {
     const rows = Array.from({ length: 200 }, (_, index) =>
       itemOf(random, random.pick(owners), {
         place: { ...place, offset: 64_000 + (batch * 200 + index) * 256 },
+        target: random.chance(0.3) ? random.pick(owners).address : "",
         tags: [tagOf("n", String(random.below(9))), tagOf("unique", String(random.below(10 ** 9)))],
       }),
     );
@@ -79,6 +80,11 @@ for (;;) {
     say(block.height, (batch + 1) * 200);
   }
   writer.addPending([pendingOf(random, random.pick(owners))]);
+  if (random.chance(0.3)) {
+    const height = Math.max(0, block.height - 4 - random.below(20));
+    const ingestedBeforeSeconds = Math.floor(Date.now() / 1_000) + 1;
+    writer.pruneItems({ ingestedBeforeSeconds, startHeight: height, endHeight: height });
+  }
   if (random.chance(0.2) && block.height > start + 3) {
     const from = block.height - random.below(3);
     say(from - 1, -1);

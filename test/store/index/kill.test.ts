@@ -1,6 +1,6 @@
 /**
- * A writer killed at any moment leaves an intact index with everything that was acknowledged. Filters are damaged
- * between the kills, so that writers are killed while they make them again.
+ * A writer killed at any moment leaves an intact index with everything that was acknowledged, and pages of all queries
+ * are those of a full scan. Filters are damaged between the kills, so that writers are killed while they make them again.
  * KILLS sets how many, for each of the two files.
  * @module
  */
@@ -14,14 +14,22 @@ import { createRandom, type Random } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
 import { damageFilters, faultsOfFilters, unnamedFilters, unsoundParts } from "./filter-files.ts";
+import { planOf } from "./index-fixture.ts";
 import { createMergeSteps } from "./merge-steps.ts";
+import { fullScan, type ModelRow } from "./model.ts";
 import { copyOldIndex } from "./old-index.ts";
+import { isPendingPlace } from "./rows-of.ts";
+import { storedRows } from "./stored-rows.ts";
+import { walkPages } from "./walk-pages.ts";
 
 const rounds = Number(process.env["KILLS"] ?? 5);
 /** A file grows with each round, and so does the time of its inspection. */
 const roundsOfFile = 25;
 /** Of the files of filters, after a kill. */
 const damagedShares = [0, 0, 0.3, 0.6, 1] as const;
+/** Queries of which all pages are read after each kill, and the pages of a query. */
+const plansPerRound = 6;
+const pagesPerPlan = 5;
 /** Of so many kills some are within the making of a filter, and leave its file. */
 const roundsWithRepairs = 50;
 /**
@@ -59,6 +67,7 @@ describe("N2: kill -9 of the index's writer", () => {
           damageFilters(path, random, random.pick(damagedShares));
           const damaged = faultsOfFilters(path);
           expect({ seed, round, killed, damaged }).toEqual({ seed, round, killed: [], damaged: [] });
+          await checkPages(path, random);
         }
         checkRepaired(path, random);
       }
@@ -115,6 +124,33 @@ function checkSaid(path: string, said: readonly string[], before: number | undef
   reader.close();
   writer.close();
   return tip;
+}
+
+/** Reads all pages of some queries, and compares them with a scan of the rows without the posting index. */
+async function checkPages(path: string, random: Random): Promise<void> {
+  const rows = storedRows(path);
+  const reader = openIndexReader(path, random.chance(0.5) ? {} : { windows: { min: 2, max: 40 } });
+  for (let count = 0; count < plansPerRound; count += 1) {
+    const plan = planOfRows(random, rows);
+    const limit = Math.max(plan.limit, Math.ceil(fullScan(rows, plan).length / pagesPerPlan));
+    await walkPages({ rows: () => rows }, reader.page, { ...plan, limit }, () => undefined);
+  }
+  reader.close();
+}
+
+function planOfRows(random: Random, rows: readonly ModelRow[]) {
+  const some = Array.from({ length: 8 }, () => random.pick(rows));
+  // The first tags of rows are those that many rows share.
+  const tags = some.flatMap((row, index) => (index === 0 ? row.tags : row.tags.slice(0, 1)));
+  const inBlocks = rows.filter(({ place }) => !isPendingPlace(place));
+  return planOf(random, {
+    rows,
+    owners: some.map(({ ownerAddress }) => ownerAddress),
+    tagNames: ["absent", ...tags.map(({ name }) => name)],
+    tagValues: tags.map(({ value }) => value),
+    height: () => random.pick(inBlocks).place.height + random.below(3) - 1,
+    seconds: () => random.pick(rows).ingestedAt - random.below(900),
+  });
 }
 
 /** When all filters are damaged, those of all large parts are made again, and nothing else is in their folder. */

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Id } from "../../../src/arweave/id.ts";
+import type { Address, Id } from "../../../src/arweave/id.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
 import type { PagePlan, PageRow } from "../../../src/store/index/index-types.ts";
 import type { Place } from "../../../src/store/index/place.ts";
@@ -15,7 +15,7 @@ export type ModelRow = Readonly<{
   kind: "transaction" | "item";
   place: Place;
   id: Id;
-  ownerAddress: string;
+  ownerAddress: Address;
   target: string;
   tags: readonly Tag[];
   size: number;
