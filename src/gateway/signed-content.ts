@@ -50,7 +50,9 @@ export function createSignedContent({ reader, content }: SignedContentParts): Fi
 
   return async (opened, signal) => {
     try {
-      const text = reader.transactionText(opened.id)?.text;
+      // An item has no text: its row is not looked up again.
+      const isItem = opened.item !== undefined || opened.header !== undefined;
+      const text = isItem ? undefined : reader.transactionText(opened.id)?.text;
       if (text !== undefined) return ofTransaction(text);
       const bytes = await withDeadline(signal, headerMsMax, (own) => headerBytes(opened, own));
       return bytes === undefined ? undefined : ofItem(opened.id, bytes);
