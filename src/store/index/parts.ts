@@ -343,6 +343,7 @@ function createPartRemoval(db: Database) {
   );
   const allKeys = prepare(db, "DELETE FROM part_keys WHERE part = ?");
   const row = prepare(db, "DELETE FROM parts WHERE part = ?");
+  const filterOf = prepareQuery<Pick<ReplacedPart, "filter">>(db, "SELECT filter FROM parts WHERE part = ?");
   const folder = filterFolderOf(db.filename);
   /** Removes some bodies of a part. @returns Whether it has none any more. */
   const removeSome = (part: number): boolean => {
@@ -356,9 +357,11 @@ function createPartRemoval(db: Database) {
   };
   return {
     all: (part: number): void => {
+      const filter = filterOf.get(part)?.filter ?? null;
       for (const { all } of bodies) all.run(part);
       allKeys.run(part);
       row.run(part);
+      if (filter !== null) removeFilterFile(folder, filter);
     },
     next: (): boolean => {
       const replaced = next.get();

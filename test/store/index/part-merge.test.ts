@@ -5,7 +5,7 @@
  */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { idFromBytes } from "../../../src/arweave/id.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { indexMigrations } from "../../../src/store/index/index-schema.ts";
@@ -388,6 +388,20 @@ describe("filters in files", () => {
     writer.setFilter(part, `${part}-20-0123456789abcdef`);
     expect(readdirSync(filterFolderOf(path))).toEqual([`${part}-20-0123456789abcdef`]);
     writer.close();
+  });
+
+  test("are removed when the writer merges their parts at once", () => {
+    using opened = openParts(sizes);
+    const { db, parts } = opened;
+    const rows = rowsOf(createRandom(seedOr(35)), 20);
+    const filters = filterFolderOf(db.filename);
+    mkdirSync(filters);
+    parts.add(columnsOf(rows.slice(0, 10)));
+    writeFileSync(`${filters}/1-20-0123456789abcdef`, "of the first part");
+    parts.setFilter(1, "1-20-0123456789abcdef");
+    createParts(db, { ...sizes, inlineRowsMax: 20 }).add(columnsOf(rows.slice(10)));
+    expect(db.query("SELECT count FROM parts").all()).toEqual([{ count: 20 }]);
+    expect(readdirSync(filters)).toEqual([]);
   });
 
   test("of parts that are gone are removed when the index is opened", () => {
