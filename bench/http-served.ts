@@ -45,9 +45,8 @@ const log = createLog({
 });
 const nodeUrls = fixture.node === undefined ? [] : [fixture.node.url];
 const never = Number.POSITIVE_INFINITY;
-const contentThread = { entry: "content", threads: 1, queueMax: 64, timeoutMs: 60_000, idleMs: never } as const;
-const threads = [openPool(contentThread), openPool(contentThread)]; // as in the program
-const checks = { chunk: createChunkCheck(threads), hashPiece: createPieceHash(threads) };
+const thread = openPool({ entry: "content", threads: 1, queueMax: 64, timeoutMs: 60_000, idleMs: never });
+const checks = { chunk: createChunkCheck(thread), hashPiece: createPieceHash(thread) };
 const harness = openHarness({ nodeUrls, folder: fixture.cache, bytesMax: 2 ** 34, checks });
 for (const name of fixture.ids) {
   const id = readId(name);

@@ -1,30 +1,16 @@
 /**
- * Thread entry: checks fetched chunks against their data root, and hashes complete data piece by piece.
+ * Thread entry: checks fetched chunks whose paths are long, and hashes complete data piece by piece.
  * Source: docs/decisions/104-cold-content.md.
  * @module
  */
-import type { MessagePort } from "node:worker_threads";
 import { admitChunk, type ChunkVerdict, type PostedChunk } from "../src/arweave/chunk.ts";
-import { sendParcel } from "../src/threads/parcel.ts";
 import { ping } from "../src/threads/ping.ts";
 
 export { ping };
 
-/** Chunks to check; the bytes of each have a buffer of their own, which moves here and back. */
-export type CheckChunksJob = Readonly<{
-  claims: readonly (PostedChunk & Readonly<{ chunk: Uint8Array<ArrayBuffer> }>)[];
-  /** Receives the chunks, in their order (threads/parcel.ts). */
-  port: MessagePort;
-}>;
-
-/** Checks chunks. @returns The verdict of each. */
-export function checkChunks({ claims, port }: CheckChunksJob): readonly ChunkVerdict[] {
-  const verdicts = claims.map(admitChunk);
-  sendParcel(
-    port,
-    claims.map(({ chunk }) => chunk),
-  );
-  return verdicts;
+/** Checks a chunk against its data root. */
+export function checkChunk(claim: PostedChunk): ChunkVerdict {
+  return admitChunk(claim);
 }
 
 /** The next bytes of data that is hashed. A piece at 0 begins it; only one is hashed at a time. */

@@ -32,7 +32,7 @@ import type { Pool, Workers } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { readFilters, type SetFilters } from "./list-settings.ts";
 import { systemRandom } from "./random.ts";
-import { type ContentThreads, openContentThreads, openThreads, type Threads } from "./threads.ts";
+import { openThreads, type Threads } from "./threads.ts";
 
 /** The parameters of every part of the program. */
 export type AppContext = Readonly<{
@@ -69,8 +69,6 @@ export type Base = Readonly<{
   filters: SetFilters;
   metrics: Metrics;
   threads: Threads;
-  /** Check the chunks that content is read from. */
-  contentThreads: ContentThreads;
   reader: IndexReader;
   /** The one client of the thread that writes the index. */
   index: IndexWriterCalls;
@@ -94,11 +92,10 @@ export function openBase(parts: BaseParts): Base {
   const index = createIndexWriterCalls(folder.index, (job) => threads.index.run("write", job), {
     onWritten: () => written.emit("written"),
   });
-  const contentThreads = openContentThreads(closers);
-  const checks = checksIn(threads.verify, contentThreads);
+  const checks = checksIn(threads.verify, threads.content);
   const sources = openSources(parts, { nodeUrls, reader, checks, findUploaded, metrics });
   const onIndexWritten = (listener: () => void) => void written.on("written", listener);
-  return { filters, metrics, threads, contentThreads, reader, index, onIndexWritten, checks, sources };
+  return { filters, metrics, threads, reader, index, onIndexWritten, checks, sources };
 }
 
 /** Loading the addon of secp256k1 would delay the first response by 5 ms. Milliseconds. */

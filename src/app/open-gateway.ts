@@ -190,7 +190,7 @@ export function openGateway(
     jobs: () => loadsOf(threads, "open"),
     threads: () => loadsOf(threads, "threads"),
   });
-  startThreads(parts, base, queryStart);
+  startThreads(parts, queryStart);
   return {
     ...urls,
     wantBundle: administration.wantBundle,
@@ -248,16 +248,9 @@ function createQueryStart({ GRAPHQL_HOST: host }: Config, { query }: Threads) {
 /** Threads start this long after the listeners: they compete with the first response for the processors. */
 const threadsStartAfterMs = 50;
 
-/** Starts the threads for which a first request would wait. One that cannot start makes reads fail, which say why. */
-function startThreads(
-  { closers }: GatewayParts,
-  { contentThreads }: Base,
-  queryStart: ReturnType<typeof createQueryStart>,
-): void {
-  const timer = setTimeout(() => {
-    void queryStart.begin();
-    void Promise.allSettled(contentThreads.map((pool) => pool.ping()));
-  }, threadsStartAfterMs);
+/** Starts the threads for which a first query would wait. */
+function startThreads({ closers }: GatewayParts, queryStart: ReturnType<typeof createQueryStart>): void {
+  const timer = setTimeout(() => void queryStart.begin(), threadsStartAfterMs);
   closers.add("start of threads", () => clearTimeout(timer));
 }
 

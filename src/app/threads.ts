@@ -16,13 +16,11 @@ export type Threads = Readonly<{
   index: Pool<Workers["index"]>;
   merges: Pool<Workers["index-merges"]>;
   verify: Pool<Workers["verify"]>;
+  content: Pool<Workers["content"]>;
   unbundle: Pool<Workers["unbundle"]>;
   query: Pool<Workers["graphql"]>;
   export: Pool<Workers["export"]>;
 }>;
-
-/** Pools of one thread: the chunks of a read go to them in turn. */
-export type ContentThreads = readonly Pool<Workers["content"]>[];
 
 /** The pools of uploads. */
 export type UploadThreads = Readonly<{
@@ -46,9 +44,7 @@ const writeTimeoutMs = 10 * 60_000;
 /** A step of a merge reads and sorts some megabytes; the last one waits until the filters are on the disk. */
 const mergeTimeoutMs = 5 * 60_000;
 const verifyTimeoutMs = 2 * 60_000;
-/** One works while the results of the other are on their way; each checks more than 1 GB/s. */
-const contentThreads = 2;
-/** A job takes 1 ms; a fetch waits for a minute at most, and must report a thread that hangs. */
+/** A job takes 1 to 30 ms; a fetch waits for a minute at most, and must report a thread that hangs. */
 const contentTimeoutMs = 20_000;
 const unbundleTimeoutMs = 60 * 60_000;
 /** A partition of an export; 1,000 heights of main net are about a million rows, 20 s each. */
@@ -109,6 +105,8 @@ export function openThreads(config: Config, closers: Closers): Threads {
       idleMs: 3 * writeTimeoutMs + idleMs,
     }),
     verify: openPool({ ...common, entry: "verify", threads: workers, timeoutMs: verifyTimeoutMs }),
+    // One thread: the pieces of a hash stay with it.
+    content: openPool({ ...common, entry: "content", threads: 1, timeoutMs: contentTimeoutMs }),
     unbundle: openPool({ ...common, entry: "unbundle", threads: workers, timeoutMs: unbundleTimeoutMs }),
     query: openPool({
       ...common,
@@ -142,16 +140,6 @@ export function createPartitionWriter(
     stableHeight: () => pool.run("stableHeight", { indexPath }, { signal }),
     write: (request) => pool.run("exportPartition", { indexPath, request }, { signal }),
   };
-}
-
-/** Opens the pools that check chunks. Their threads never end while idle: a read would wait for them. */
-export function openContentThreads(closers: Closers): ContentThreads {
-  const options = { entry: "content", threads: 1, timeoutMs: contentTimeoutMs, queueMax: jobsWaitingMax } as const;
-  const pools = Array.from({ length: contentThreads }, () =>
-    openPool({ ...options, idleMs: Number.POSITIVE_INFINITY }),
-  );
-  for (const pool of pools) closers.add("threads of content", pool.close);
-  return pools;
 }
 
 /** Opens the pools, of one thread each, that build indexes of manifests in parallel. */

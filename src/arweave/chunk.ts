@@ -131,9 +131,10 @@ export function readPostedChunk(text: string): PostedChunk {
 /**
  * Verifies all bytes of a chunk against its data root.
  *
+ * @param digest - SHA-256 of the chunk, where it is known.
  * @returns Proven only when the path leads from the root to these bytes, at a place that contains `offset`.
  */
-export function checkChunk(claim: ChunkClaim): ChunkVerdict {
+export function checkChunk(claim: ChunkClaim, digest?: Uint8Array): ChunkVerdict {
   const { dataRoot, dataSize, dataPath, offset, chunk, ruleset } = claim;
   if (offset < 0 || offset >= dataSize) return rejected("offset is beyond the data");
   const leaf = validatePath({ root: dataRoot, path: dataPath, target: offset, size: dataSize, ruleset });
@@ -141,17 +142,19 @@ export function checkChunk(claim: ChunkClaim): ChunkVerdict {
   // A branch may claim more than its leaf contains; a reader that used the leaf for this byte would make no progress.
   if (BigInt(offset) < leaf.start || BigInt(offset) >= leaf.end) return rejected("offset is in a gap of the tree");
   if (BigInt(chunk.length) !== leaf.end - leaf.start) return rejected("chunk is not as long as its place");
-  if (!equalBytes(sha256(chunk), leaf.hash)) return rejected("chunk is not what its place commits to");
+  if (!equalBytes(digest ?? sha256(chunk), leaf.hash)) return rejected("chunk is not what its place commits to");
   return { kind: "proven", start: Number(leaf.start), end: Number(leaf.end) };
 }
 
 /**
  * Verifies a posted chunk. Its block is not known yet, so the rules of any era suffice.
+ *
+ * @param digest - SHA-256 of the chunk, where it is known.
  */
-export function admitChunk(posted: PostedChunk): ChunkVerdict {
+export function admitChunk(posted: PostedChunk, digest?: Uint8Array): ChunkVerdict {
   let verdict: ChunkVerdict = rejected("data_path does not prove this offset under this root");
   for (const ruleset of ["relaxed", "strict-split", "strict-borders"] as const) {
-    verdict = checkChunk({ ...posted, ruleset });
+    verdict = checkChunk({ ...posted, ruleset }, digest);
     if (verdict.kind === "proven") return verdict;
   }
   return verdict;

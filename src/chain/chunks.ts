@@ -35,17 +35,11 @@ export type Chunks = Readonly<{
   fetch: (data: ChunkedData, at: number, signal: AbortSignal) => Promise<ProvenChunk>;
 }>;
 
-/** The bytes of a proven chunk with their place, or the reason for its rejection. */
-export type CheckedChunk =
-  | (Extract<ChunkVerdict, { kind: "proven" }> & Readonly<{ bytes: Uint8Array }>)
-  | Extract<ChunkVerdict, { kind: "rejected" }>;
-
 /**
- * Checks a chunk of a node by `admitChunk`. The bytes of the chunk may have moved to another buffer: only those of the
- * result may be used.
+ * Checks a chunk of a node by `admitChunk`.
  * @throws Failure `busy`, `worker_failed`; the signal's reason.
  */
-export type CheckChunk = (claim: PostedChunk, signal: AbortSignal) => Promise<CheckedChunk>;
+export type CheckChunk = (claim: PostedChunk, signal: AbortSignal) => Promise<ChunkVerdict>;
 
 /** Places of transactions that the index lacks are requested once. */
 const placesMax = 10_000;
@@ -57,7 +51,7 @@ const retryPlan = { attempts: 3, firstMs: 100, longestMs: 400 };
  * Makes the chunks of nodes. Gateways that serve `/chunk` are nodes here.
  *
  * @param placeNodes - Asked for places of data. They cannot be proven; with a wrong one, honest nodes look dishonest.
- * @param checkChunk - Runs in threads: it hashes each byte.
+ * @param checkChunk - Hashes each byte, in threads.
  */
 export function createChunks(nodes: Nodes, placeNodes: Nodes, checkChunk: CheckChunk): Chunks {
   const places = new LRUCache<Id, bigint>(entryLimit(placesMax));
@@ -90,11 +84,10 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes, checkChunk: CheckC
         const response = await node.chunk(offset, own);
         if (response.kind !== "ok") return response;
         const { chunk } = response.value;
-        const dataPath = response.value.dataPath.slice(); // its buffer is the chunk's
+        const dataPath = response.value.dataPath.slice(); // a view would keep the chunk in memory
         const checked = await checkChunk({ dataRoot, dataSize: data.size, offset: at, dataPath, chunk }, own);
         if (checked.kind === "rejected") return fault("wrong", `chunk at ${offset}: ${checked.reason}`);
-        const { start, end, bytes } = checked;
-        return { kind: "ok", value: { start, end, bytes, dataPath } };
+        return { kind: "ok", value: { start: checked.start, end: checked.end, bytes: chunk, dataPath } };
       };
       const response = await retry(
         retryPlan,

@@ -246,7 +246,7 @@ export type ContentChecks = Readonly<{
 }>;
 
 /** Runs the checks in the threads of `workers/verify.ts` and `workers/content.ts`. */
-export function checksIn(verify: Pool<Workers["verify"]>, threads: readonly Pool<Workers["content"]>[]): ContentChecks {
+export function checksIn(verify: Pool<Workers["verify"]>, thread: Pool<Workers["content"]>): ContentChecks {
   return {
     transaction: async (id, text, signal) => {
       const job: CheckTransactionsJob = { transactions: [{ id, text }] };
@@ -257,7 +257,7 @@ export function checksIn(verify: Pool<Workers["verify"]>, threads: readonly Pool
     blockNames: (job, signal) => verify.run("checkBlockNames", job, { signal }),
     item: (job, signal) => verify.run("checkItem", job, { signal }),
     itemMessage: (job, signal) => verify.run("checkItemMessage", job, { signal }),
-    chunk: createChunkCheck(threads),
-    hashPiece: createPieceHash(threads),
+    chunk: createChunkCheck(thread),
+    hashPiece: createPieceHash(thread),
   };
 }

@@ -1,15 +1,16 @@
 /**
- * Chunks that are checked in threads, and hashes of complete data that a thread makes afterwards.
+ * Chunks whose hashes and long paths are checked in threads, and hashes of complete data that a thread makes afterwards.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import type { PostedChunk } from "../../src/arweave/chunk.ts";
-import { chunkSize as chunk } from "../../src/arweave/merkle.ts";
+import { branchId, chunkSize as chunk, leafId, noteOf } from "../../src/arweave/merkle.ts";
 import type { CheckChunk } from "../../src/chain/chunks.ts";
 import { createChunkCheck, createPieceHash, type HashPiece } from "../../src/content/content-threads.ts";
 import { createRootDigests } from "../../src/content/root-digests.ts";
 import { Failure } from "../../src/failures.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
+import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { type MadeData, madeId, makeData } from "../chain/data-node.ts";
@@ -20,12 +21,9 @@ const none = new AbortController().signal;
 const { nodeWith, harnessWith } = closeAfterEach();
 const options = { entry: "content", threads: 1, queueMax: 64, timeoutMs: 60_000, idleMs: 60_000 } as const;
 const thread = openPool(options);
-const threads = [thread, openPool(options)];
-afterAll(async () => {
-  for (const { close } of threads) await close();
-});
+afterAll(thread.close);
 
-const checks = { chunk: createChunkCheck(threads), hashPiece: createPieceHash(threads) };
+const checks = { chunk: createChunkCheck(thread), hashPiece: createPieceHash(thread) };
 
 /** A chunk as a node gives it: a view of a body that has more. */
 function claimOf({ root, bytes, spans, path }: MadeData, index: number): PostedChunk {
@@ -36,24 +34,46 @@ function claimOf({ root, bytes, spans, path }: MadeData, index: number): PostedC
   return { dataRoot, dataSize: root.size, dataPath: path(index), offset: start, chunk: part };
 }
 
-describe("a thread of content", () => {
-  test("proves the chunks that are theirs, and rejects the others of the same batch", async () => {
+/** A chunk at the end of a path with many branches, as no client library makes it. */
+function deepClaim(size: number, branches: number): PostedChunk {
+  const bytes = new Uint8Array(size).fill(7);
+  const note = noteOf(size);
+  const right = new Uint8Array(32).fill(9);
+  const parts = [sha256(bytes), note];
+  let root = leafId(sha256(bytes), note);
+  for (let branch = 0; branch < branches; branch++) {
+    parts.unshift(root, right, note);
+    root = branchId(root, right, note);
+  }
+  return { dataRoot: root, dataSize: size + 1, dataPath: concatBytes(parts), offset: 0, chunk: bytes };
+}
+
+describe("a check of content", () => {
+  test("proves the chunks that are theirs, and rejects the others that came with them", async () => {
     const data = makeData(70, 20 * chunk + 1_000);
     const claims = data.spans.map((_, index) => claimOf(data, index));
     for (const index of [3, 11]) claims[index]?.chunk.set([1, 2, 3], 77);
     const checked = await Promise.all(claims.map((claim) => checks.chunk(claim, none)));
-    const proven = checked.filter((result) => result.kind === "proven");
     expect(checked.flatMap(({ kind }, index) => (kind === "rejected" ? [index] : []))).toEqual([3, 11]);
-    expect(proven).toHaveLength(claims.length - 2);
-    for (const { start, end, bytes } of proven) expect(isSame(bytes, data.bytes.subarray(start, end))).toBe(true);
+    const proven = checked.filter((result) => result.kind === "proven");
+    const places = data.spans.filter((_, index) => ![3, 11].includes(index));
+    expect(proven.map(({ start, end }) => ({ start, end }))).toEqual(places);
   });
 
-  test("leaves the bytes of a buffer that has more than a chunk where they are", async () => {
-    const data = makeData(71, 4 * chunk);
-    const { start, end } = data.spans[1] ?? { start: 0, end: 0 };
-    const given = data.bytes.subarray(start, end);
-    expect((await checks.chunk({ ...claimOf(data, 1), chunk: given }, none)).kind).toBe("proven");
-    expect(given.length).toBe(end - start);
+  test("checks a chunk with a long path in the thread, however small it is", async () => {
+    const calls: string[] = [];
+    const run: typeof thread.run = (name, job, given) => {
+      calls.push(name);
+      return thread.run(name, job, given);
+    };
+    const check = createChunkCheck({ run });
+    for (const size of [1_000, chunk]) {
+      const claim = deepClaim(size, 100);
+      expect(await check(claim, none)).toEqual({ kind: "proven", start: 0, end: size });
+      expect((await check({ ...claim, chunk: new Uint8Array(size) }, none)).kind).toBe("rejected");
+      expect((await check(deepClaim(size, 40), none)).kind).toBe("proven");
+    }
+    expect(calls).toEqual(["checkChunk", "checkChunk", "checkChunk", "checkChunk"]);
   });
 
   test("is not waited for by a caller that left", async () => {
@@ -62,24 +82,18 @@ describe("a thread of content", () => {
   });
 
   test("rejects chunks as busy when many wait", async () => {
-    const never = new Promise<never>(() => undefined);
-    const check = createChunkCheck([{ run: () => never }]);
     const claim = claimOf(makeData(73, chunk), 0);
-    const waiting = Array.from({ length: 256 }, () => check(claim, none));
-    for (const wait of waiting) wait.catch(() => undefined); // it ends with the test
-    await expect(check(claim, none)).rejects.toMatchObject({ code: "busy" });
+    const waiting = Array.from({ length: 2 + 256 }, () => checks.chunk(claim, none));
+    await expect(checks.chunk(claim, none)).rejects.toMatchObject({ code: "busy" });
+    for (const { kind } of await Promise.all(waiting)) expect(kind).toBe("proven");
   });
 
   test("fails a read clearly when it failed: the node is not to blame, and nothing is stored", async () => {
     const data = makeData(74, 2 * chunk);
     const node = await nodeWith(data);
-    const failing: CheckChunk = createChunkCheck([
-      {
-        run: async () => {
-          throw new Failure("worker_failed", { entry: "content" });
-        },
-      },
-    ]);
+    const failing: CheckChunk = async () => {
+      throw new Failure("worker_failed", { entry: "content" });
+    };
     const harness = harnessWith({ nodeUrls: [node.url], checks: { chunk: failing } }, data);
     const opened = await harness.content.open(data.root.id, none);
     await expect(joined(opened.read({ start: 0, end: opened.size }, none))).rejects.toMatchObject({

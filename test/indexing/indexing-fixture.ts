@@ -78,7 +78,7 @@ export async function openWhole(options: WholeOptions) {
       openContent: (id, signal) => content.openIndexFile(id, signal),
     }),
     rootQueries: openRootQueries([], parts),
-    checks: checksIn(verify, [contentThread]),
+    checks: checksIn(verify, contentThread),
   });
   const indexing = openIndexing({
     start: 0,

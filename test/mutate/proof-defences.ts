@@ -9,7 +9,7 @@ export const proofDefences: readonly Defence[] = [
     threat: "C1",
     name: "a chunk's bytes against the hash of its leaf",
     file: "src/arweave/chunk.ts",
-    text: "if (!equalBytes(sha256(chunk), leaf.hash))",
+    text: "if (!equalBytes(digest ?? sha256(chunk), leaf.hash))",
     instead: "if (false)",
     tests: ["test/arweave/chunk.test.ts"],
   },
