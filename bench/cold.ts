@@ -7,7 +7,7 @@
  * difference this machine allows (bench/cold-floor-served.ts).
  * @module
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { chunkSize } from "../src/arweave/merkle.ts";
@@ -15,6 +15,7 @@ import { chunksAhead } from "../src/content/root-reads.ts";
 import type { ColdFloor } from "./cold-floor-served.ts";
 import type { ColdNodeLine } from "./cold-node.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
+import { takePeak } from "./memory.ts";
 import { cpuNanos, cpuSeconds, type NodeRoot, startServed } from "./served.ts";
 
 const sizes: Readonly<Record<BenchSize, { bytes: number; rounds: number }>> = {
@@ -57,14 +58,14 @@ async function measureRounds(url: string, node: ColdNodeLine, servers: Servers):
   const rounds: Round[] = [];
   await measureRound(url, warm, servers);
   await served.loopDelay();
-  residentPeakMiB(served.pid);
-  const before = residentPeakMiB(served.pid);
+  takePeak(served.pid);
+  const before = takePeak(served.pid);
   const delays: { p99: number; longest: number }[] = [];
   for (const root of roots) {
     rounds.push(await measureRound(url, root, servers));
     delays.push(await served.loopDelay());
   }
-  const added = residentPeakMiB(served.pid) - before;
+  const added = takePeak(served.pid) - before;
   const p99 = median(delays.map((delay) => delay.p99));
   const longest = Math.max(...delays.map((delay) => delay.longest));
   const size = `${(warm.size / 2 ** 20).toFixed(0)} MiB`;
@@ -204,11 +205,4 @@ async function startProcess(command: string[]) {
     await child.exited;
   };
   return { pid: child.pid, line: Buffer.from(value ?? []).toString(), stop };
-}
-
-/** The most memory that a process had since the last call. */
-function residentPeakMiB(pid: number): number {
-  const kibibytes = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-  writeFileSync(`/proc/${pid}/clear_refs`, "5"); // sets the peak to the present value
-  return Number(kibibytes) / 1_024;
 }

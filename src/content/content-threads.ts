@@ -6,6 +6,7 @@
  * Source: docs/decisions/104-cold-content.md.
  * @module
  */
+import { availableParallelism } from "node:os";
 import type { HashPieceJob } from "../../workers/content.ts";
 import { admitChunk } from "../arweave/chunk.ts";
 import type { CheckChunk } from "../chain/chunks.ts";
@@ -25,9 +26,8 @@ const passedBytesMin = 32 * 2 ** 10;
 /** A longer path is checked in the thread of content: the longest takes 10 ms, this one 0.2 ms. Bytes. */
 const pathHereMax = 4 * 2 ** 10;
 
-/** Chunks that are hashed at once, each in a copy. More would delay reads of files, which use the same threads; one
- * alone takes a tenth longer on two processors. */
-const hashesAtOnceMax = 2;
+/** Chunks that are hashed at once, each in a copy. Reads of files use the same threads, and wait for a processor. */
+const hashesAtOnceMax = Math.max(1, Math.min(4, availableParallelism() - 1));
 
 /** Chunks that may wait for a hash; fetches are bounded far below (fill.ts). */
 const chunksWaitingMax = 256;

@@ -83,9 +83,13 @@ describe("a check of content", () => {
 
   test("rejects chunks as busy when many wait", async () => {
     const claim = claimOf(makeData(73, chunk), 0);
-    const waiting = Array.from({ length: 2 + 256 }, () => checks.chunk(claim, none));
-    await expect(checks.chunk(claim, none)).rejects.toMatchObject({ code: "busy" });
-    for (const { kind } of await Promise.all(waiting)) expect(kind).toBe("proven");
+    const settled = await Promise.allSettled(Array.from({ length: 300 }, () => checks.chunk(claim, none)));
+    const proven = settled.filter((each) => each.status === "fulfilled" && each.value.kind === "proven");
+    const busy = settled.filter((each) => each.status === "rejected" && each.reason.code === "busy");
+    expect(proven.length + busy.length).toBe(300);
+    // 256 wait, beside one to four that are hashed, by the number of processors.
+    expect(proven.length).toBeGreaterThanOrEqual(257);
+    expect(proven.length).toBeLessThanOrEqual(260);
   });
 
   test("fails a read clearly when it failed: the node is not to blame, and nothing is stored", async () => {
