@@ -78,7 +78,7 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   return {
     open: (request, listener) => openMemoryAccount(parts, request, listener),
     noteSent: (request, listener, response) => {
-      if (bodySizeOf(response) >= countedBytesMin || mayBeBuffered(response, listener))
+      if (holdsShared(response) || mayBeBuffered(response, listener))
         underWay.trackUncounted({ request, listener, response });
     },
     isExhausted: (request, listener) => {
@@ -274,6 +274,11 @@ function createHolding(responses: ByteBudget, clientOf: () => string, signal: Ab
 function countedBytes(memory: Exclude<HeldMemory, { kind: "shared" }>, isEncrypted: boolean): number {
   if (memory.kind === "file") return fileHolds(memory.bytes, isEncrypted) + exchangeBytes;
   return memory.bytes < countedBytesMin ? 0 : memory.bytes + exchangeBytes;
+}
+
+/** Whether a response from the response cache holds bytes that are counted while it is sent: a file holds none. */
+function holdsShared(response: Response): boolean {
+  return bodySizeOf(response) >= countedBytesMin && heldMemoryOf(response)?.kind === "shared";
 }
 
 /** Whether a small response may stay in the process: HTTP/2 buffers what exceeds the window of its stream. */

@@ -103,8 +103,13 @@ export type HeldMemory =
   | Readonly<{ kind: "file"; bytes: number /* of the body */ }>
   | Readonly<{ kind: "stream"; bytes: number }>;
 
-// A number is the size of own bytes, a Blob is shared bytes: neither needs an object.
-const notes = new WeakMap<Response, number | Blob | BodyNote>();
+const bodyNote = Symbol("body");
+
+/** A property of the response, because an entry of a WeakMap takes longer (measured: 0.25 µs, not 0.09). */
+type NotedResponse = Response & {
+  // A number is the size of own bytes, a Blob is shared bytes: neither needs an object.
+  [bodyNote]?: number | Blob | BodyNote;
+};
 
 /** A body below this size is not counted if it is sent at once: it fits in the kernel's buffer of a connection. */
 export const countedBytesMin = 16 * 2 ** 10;
@@ -121,26 +126,24 @@ export function fileHolds(bytes: number, isEncrypted: boolean): number {
 }
 
 /** Notes the size of a body that is in memory. @param body - Its bytes, or the Blob that responses share. */
-export function withBodySize(response: Response, body: number | Blob): Response {
-  notes.set(response, body);
+export function withBodySize(response: NotedResponse, body: number | Blob): Response {
+  response[bodyNote] = body;
   return response;
 }
 
 /** Notes the size of a body, and what it holds in memory. */
-export function withHeldMemory(response: Response, size: number, held: HeldMemory): Response {
-  notes.set(response, { size, held });
+export function withHeldMemory(response: NotedResponse, size: number, held: HeldMemory): Response {
+  response[bodyNote] = { size, held };
   return response;
 }
 
 /** The noted size; 0 for a response without a note. */
-export function bodySizeOf(response: Response): number {
-  const note = notes.get(response);
+export function bodySizeOf({ [bodyNote]: note }: NotedResponse): number {
   return typeof note === "object" ? note.size : (note ?? 0);
 }
 
 /** Memory that a response holds; undefined for a response without a note. */
-export function heldMemoryOf(response: Response): HeldMemory | undefined {
-  const note = notes.get(response);
+export function heldMemoryOf({ [bodyNote]: note }: NotedResponse): HeldMemory | undefined {
   if (note === undefined) return undefined;
   if (typeof note === "number") return { kind: "bytes", bytes: note };
   return note instanceof Blob ? { kind: "shared", blob: note } : note.held;

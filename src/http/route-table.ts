@@ -97,6 +97,13 @@ export function createRouteLabels(listener: ServiceName): RouteLabels {
     const service = serviceOf(pattern, listener);
     return label(service, routeOf(pattern, service === listener ? "" : `/${service}`));
   };
+  const ofSegments = (url: string, start: number): RouteLabel => {
+    if (url.startsWith("/raw/", start)) return raw;
+    if (url.startsWith("/tx/", start)) return transaction;
+    if (url.startsWith("/block/", start)) return url.startsWith("height", start + 7) ? blockByHeight : blockByHash;
+    if (!url.startsWith("/chunk/", start)) return content;
+    return chunks[url.endsWith("/data") ? 1 : 0] ?? content;
+  };
   return {
     ofRoute: (pattern, path) => {
       if (pattern === undefined || pattern === catchAll) return path.startsWith("/raw/") ? raw : content;
@@ -107,11 +114,7 @@ export function createRouteLabels(listener: ServiceName): RouteLabels {
     ofUnrouted: (path) => label(serviceOf(path, listener), unrouted),
     ofCached: (url) => {
       const start = url.indexOf("/", url.indexOf("//") + 2);
-      if (url.startsWith("/raw/", start)) return raw;
-      if (url.startsWith("/tx/", start)) return transaction;
-      if (url.startsWith("/block/", start)) return url.startsWith("height", start + 7) ? blockByHeight : blockByHash;
-      if (!url.startsWith("/chunk/", start)) return content;
-      return chunks[url.endsWith("/data") ? 1 : 0] ?? content;
+      return url.includes("/", start + 1) ? ofSegments(url, start) : content; // most have one segment, an id
     },
   };
 }

@@ -128,13 +128,14 @@ export function openServer(options: ServerOptions): HttpServer {
   const fromMemory = (request: Request, server: BunServer): Response | undefined => {
     const ready = draining ? undefined : options.cachedResponse?.(request);
     if (ready === undefined || hasSeveralHosts(request.headers)) return undefined;
-    if (memory?.isExhausted(request, connections.requestsAt(server))) return undefined;
+    const listener = connections.requestsAt(server);
+    if (memory?.isExhausted(request, listener)) return undefined;
     if (limiter !== undefined) {
       const summary = requestSummaryOf(request, connections.of(request, server));
       if (!limiter.admits(request.method, summary)) return undefined;
       limiter.charge(request.method, summary, ready);
     }
-    memory?.noteSent(request, connections.requestsAt(server), ready);
+    memory?.noteSent(request, listener, ready);
     return ready;
   };
 

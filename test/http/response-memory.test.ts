@@ -5,7 +5,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { createResponseCache, type Hit } from "../../src/http/gateway/response-cache.ts";
-import { type GatewayServer, openGatewayServer } from "../support/gateway-server.ts";
+import { type GatewayServer, openGatewayServer, wire } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf, type MemoryContent } from "../support/memory-content.ts";
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -81,4 +81,20 @@ test("a body whose id is forgotten while it is read is not in memory afterwards"
     expect((await fetch(`${server.url}/raw/${id}`)).status).toBe(200);
     expect(memory.opened()).toBe(opened);
   }
+});
+
+test("an invalid Host gets no response from memory, whatever the path before the address", async () => {
+  const memory = createMemoryContent();
+  closers.push(memory.close);
+  const id = memory.put("requested", { body: new Uint8Array(1_000), stable: true });
+  const server = openGatewayServer({ content: memory });
+  closers.push(server.close);
+  const statusOf = async (path: string, host: string) =>
+    (await wire(server.server.port, `GET ${path} HTTP/1.1\r\nHost: ${host}`)).status;
+  for (const path of [`/${id}`, `/${id}`, `/raw/${id}`]) expect(await statusOf(path, "a.example")).toBe(200);
+  for (const path of [`/${id}`, `/raw/${id}`, `/nothing/${id}`]) expect(await statusOf(path, "a b")).toBe(400);
+  expect(await statusOf(`/nothing/${id}`, "b.example")).toBe(404);
+  // The meaning of the last host is not that of a host that begins with it.
+  for (const host of ["a.example", "a.example:80", "a.example.b", "b.example"])
+    expect(await statusOf(`/${id}`, host)).toBe(200);
 });

@@ -111,29 +111,22 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     return new Response(null, { status: 302, headers: { Location: home, Vary: "Sec-Fetch-Dest, Accept" } });
   };
 
+  const addressOf = createCachedAddresses(hosts);
+
   const hit = (request: Request): Response | undefined => {
     if (request.method !== "GET") return undefined;
-    const { url } = request;
-    const hostStart = url.indexOf("//") + 2;
-    const pathStart = url.indexOf("/", hostStart);
-    const host = hosts.meaningOf(url.slice(hostStart, pathStart));
-    const address = url.slice(host.kind === "shared" ? pathStart : hostStart);
-    const { headers } = request;
+    const address = addressOf(request.url);
+    return address === undefined ? undefined : cachedResponse(address, request.headers);
+  };
+
+  const cachedResponse = (address: string, headers: Headers): Response | undefined => {
     const range = headers.get("range");
-    const respond = range === null ? (fromMemory(address) ?? fromDisk(address, range)) : fromDisk(address, range);
-    if (respond === undefined || !isPlain(headers)) return undefined;
+    const found = range === null ? memory.get(address) : undefined;
+    const onDisk = found === undefined ? memory.onDisk.get(address) : undefined;
+    if ((found ?? onDisk) === undefined || !isPlain(headers, range)) return undefined;
     if (isolates && leavesSharedHost(isolation, readFetchMetadata(headers))) return undefined;
-    return respond();
-  };
-
-  const fromMemory = (address: string) => {
-    const found = memory.get(address);
-    return found && (() => withBodySize(new Response(found.body, { headers: found.headers }), found.body));
-  };
-
-  const fromDisk = (address: string, range: string | null) => {
-    const found = memory.onDisk.get(address);
-    return found && (() => noted(responseFromDisk(found, range), options.note));
+    if (found !== undefined) return withBodySize(new Response(found.body, { headers: found.headers }), found.body);
+    return onDisk && noted(responseFromDisk(onDisk, range), options.note);
   };
 
   const routes = new Elysia({ strictPath: true })
@@ -143,6 +136,23 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     })
     .all("/*", ({ request }) => serve(request), { parse: "none", detail: contentDetail });
   return { hit, sender, routes };
+}
+
+/**
+ * Finds the address of a URL in the response cache; undefined for a bare path, whose Host header is missing or invalid.
+ * Most requests have the same shared host as the request before them, which saves the look-up of the host's meaning.
+ */
+function createCachedAddresses(hosts: Hosts): (url: string) => string | undefined {
+  let lastShared: string | undefined; // an origin and "/"
+  return (url) => {
+    if (lastShared !== undefined && url.startsWith(lastShared)) return url.slice(lastShared.length - 1);
+    if (url.startsWith("/")) return undefined;
+    const hostStart = url.indexOf("//") + 2;
+    const pathStart = url.indexOf("/", hostStart);
+    if (hosts.meaningOf(url.slice(hostStart, pathStart)).kind !== "shared") return url.slice(hostStart);
+    lastShared = url.slice(0, pathStart + 1);
+    return url.slice(pathStart);
+  };
 }
 
 function noted(response: Response | undefined, note: ContentRoutesOptions["note"]): Response | undefined {
@@ -183,20 +193,14 @@ const contentDetail = describedAs(
   contentPath("HEAD", "/raw/:txId", "Headers of content as it is"),
 );
 
-/** Request headers that may change the response from the body, or from its range. */
-const headersThatMatter = [
-  "if-none-match",
-  "if-match",
-  "if-range",
-  "x-request-id",
-  "x-ar-io-hops",
-  "service-worker",
-] as const;
-
-/** Whether no header of a request changes the response, so that a cached one can be used unchanged. */
-function isPlain(headers: Headers): boolean {
-  for (const name of headersThatMatter) if (headers.has(name)) return false;
-  return true;
+/**
+ * Whether no header of a request but Range changes the response, so that a cached one can be used unchanged. Without a
+ * loop over the names, which takes longer (measured: 3 % of a cached body of 1 KiB).
+ */
+function isPlain(headers: Headers, range: string | null): boolean {
+  if (headers.has("if-none-match") || headers.has("if-match")) return false;
+  if (range !== null && headers.has("if-range")) return false; // ignored without Range (RFC 9110 §13.1.5)
+  return !(headers.has("x-request-id") || headers.has("x-ar-io-hops") || headers.has("service-worker"));
 }
 
 function policyOf(

@@ -278,13 +278,15 @@ function addMetrics(metrics: Metrics, bytes: () => number, count: () => number):
 
 /** Counts responses by whether their bytes were on this disk, under ar-io-node's names. */
 function createCacheStats(metrics: Metrics): (response: Response) => void {
-  const of = (name: string, help: string) =>
-    metrics.counter({ name, help, labels: { request_type: ["full", "range"] } });
+  const of = (name: string, help: string) => {
+    const { series } = metrics.counterSeries({ name, help, labels: ["request_type"] });
+    return { full: series({ request_type: "full" }), range: series({ request_type: "range" }) };
+  };
   const onDisk = of("contiguous_data_cache_hit_total", "Content that was on this disk; from memory not counted.");
   const misses = of("contiguous_data_cache_miss_total", "Content that had to be fetched.");
   return ({ status, headers }) => {
     if (status !== 200 && status !== 206) return; // no content
     const counter = headers.get("X-Cache") === "HIT" ? onDisk : misses;
-    counter.inc({ request_type: status === 206 ? "range" : "full" });
+    counter[status === 206 ? "range" : "full"].add(1);
   };
 }

@@ -78,6 +78,17 @@ export function rootName({ id, dataRoot, size }: RootSpec): string {
   return dataRoot === "" ? bytes.toHex() : `${bytes.toHex()}-${size.toString(36)}`;
 }
 
+/** Names of specs: open content requests its root several times for each range, and a name takes about 1 µs. */
+const names = new WeakMap<RootSpec, string>();
+
+function nameOf(spec: RootSpec): string {
+  const known = names.get(spec);
+  if (known !== undefined) return known;
+  const name = rootName(spec);
+  names.set(spec, name);
+  return name;
+}
+
 export function createRoots(map: ExtentMap, clock: Clock, log: Log): Roots {
   const active = new Map<string, Root>(); // in use or unwritten: never evicted
   const recent = new LRUCache<string, Root>({
@@ -121,7 +132,7 @@ export function createRoots(map: ExtentMap, clock: Clock, log: Log): Roots {
   }
 
   return {
-    find: (spec) => open(rootName(spec), spec.size),
+    find: (spec) => open(nameOf(spec), spec.size),
     open,
     known: (name) => active.get(name) ?? recent.peek(name),
     use(root) {
