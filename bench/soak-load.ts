@@ -27,7 +27,13 @@ export type LoadCounts = Readonly<{
 }>;
 
 /** A running load. */
-export type RunningLoad = Readonly<{ counts: () => LoadCounts; stop: () => Promise<void> }>;
+export type RunningLoad = Readonly<{
+  counts: () => LoadCounts;
+  /** Begins no further step until `resume`. */
+  pause: () => void;
+  resume: () => void;
+  stop: () => Promise<void>;
+}>;
 
 /** Number of newest uploads that reads choose from. */
 const knownMax = 2_000;
@@ -57,6 +63,7 @@ export function startLoad(line: DevLine, seed: number, rate = 1): RunningLoad {
   const known: Known[] = [];
   const bundles = new Set<string>();
   const stopping = new AbortController();
+  let isPaused = false;
   let after: string | undefined;
 
   const wrong = (what: string, detail: string) => {
@@ -234,7 +241,8 @@ export function startLoad(line: DevLine, seed: number, rate = 1): RunningLoad {
       } catch (error) {
         if (!stopping.signal.aborted) wrong(`${name}: ${errorName(error)}`, String(error));
       }
-      if (!stopping.signal.aborted) await Bun.sleep(pauseMs / rate);
+      do if (!stopping.signal.aborted) await Bun.sleep(pauseMs / rate);
+      while (isPaused && !stopping.signal.aborted);
     }
   }
 
@@ -259,6 +267,12 @@ export function startLoad(line: DevLine, seed: number, rate = 1): RunningLoad {
   ];
   return {
     counts: () => ({ requests, errors }),
+    pause: () => {
+      isPaused = true;
+    },
+    resume: () => {
+      isPaused = false;
+    },
     stop: async () => {
       stopping.abort(new DOMException("the load ends", "AbortError"));
       await Promise.all(streams);

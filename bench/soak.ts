@@ -7,8 +7,9 @@
  * consistent.
  *
  * Between two collections, bodies that were dropped take tens of megabytes, so that single samples tell nothing of a
- * megabyte. What remains is the lowest of many samples: the slope of memory is one of the lowest of each fifteenth. It
- * has its standard error beside it: a slope that is smaller than twice its error may be none.
+ * megabyte. Each fifteenth of the time ends with a rest of the load, in which the program collects its garbage: the
+ * slope of memory is one of the lowest samples of the rests. It has its standard error beside it: a slope that is
+ * smaller than twice its error may be none.
  * @module
  */
 import { readdirSync } from "node:fs";
@@ -26,8 +27,12 @@ const sampleMs = 2_000;
 /** Share of the time before samples count: caches fill, code is compiled. */
 const warmUpShare = 1 / 3;
 
-/** Number of parts of the time; the lowest memory of each counts. */
+/** Number of parts of the time; the lowest memory in the rest at the end of each counts. */
 const memoryParts = 15;
+
+/** Length of a rest, at most and as a share of its part: the runtime collects an idle heap within half a minute. */
+const restMinutesMax = 0.75;
+const restShareMax = 1 / 5;
 
 const minuteMs = 60_000;
 
@@ -39,7 +44,7 @@ const environment = { DEVNET_MINING: "2000", FREE_UPLOAD_BYTES: "0", HOT_BYTES_M
 /** Maximum number of log lines that are printed at the end. */
 const complaintsShown = 20;
 
-type Sample = Readonly<{ minutes: number; residentMiB: number; descriptors: number }>;
+type Sample = Readonly<{ minutes: number; isAtRest: boolean; residentMiB: number; descriptors: number }>;
 
 export const soakBench: Bench = {
   name: "soak",
@@ -60,13 +65,18 @@ type Load = Readonly<{ minutes: number; rate: number; seed: number }>;
 
 async function soak(program: RunningProgram, { minutes, rate, seed }: Load): Promise<BenchRow[]> {
   const load = startLoad(program.line, seed, rate);
+  const partMinutes = minutes / memoryParts;
+  const restStarts = partMinutes - Math.min(restMinutesMax, partMinutes * restShareMax);
   const startedAt = performance.now();
   const samples: Sample[] = [];
   let reported = 0;
   for (let passed = 0; passed < minutes; ) {
     await Bun.sleep(sampleMs);
     passed = (performance.now() - startedAt) / minuteMs;
-    const sample = { minutes: passed, ...measure(program.pid) };
+    const isAtRest = passed % partMinutes >= restStarts;
+    if (isAtRest) load.pause();
+    else load.resume();
+    const sample = { minutes: passed, isAtRest, ...measure(program.pid) };
     samples.push(sample);
     if (passed >= reported + 1) {
       reported = Math.floor(passed);
@@ -92,7 +102,10 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
   const warm = samples.filter((sample) => sample.minutes >= minutes * warmUpShare);
   const [first] = warm;
   const last = warm.at(-1);
-  const lowest = lowestOf(warm, minutes / memoryParts);
+  const lowest = lowestOf(
+    warm.filter(({ isAtRest }) => isAtRest),
+    minutes / memoryParts,
+  );
   const per10 = (pick: (sample: Sample) => number, of: readonly Sample[] = warm) =>
     (10 * lineThrough(of, pick).slope).toFixed(1);
   const memory = ({ residentMiB }: Sample) => residentMiB;
@@ -124,7 +137,7 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
   ];
 }
 
-/** The sample with the lowest memory of each part of the time. */
+/** The sample with the lowest memory of each rest. */
 function lowestOf(samples: readonly Sample[], partMinutes: number): readonly Sample[] {
   const parts = Map.groupBy(samples, ({ minutes }) => Math.min(memoryParts - 1, Math.floor(minutes / partMinutes)));
   return [...parts.values()].map((part) =>

@@ -8,8 +8,8 @@ import { ping } from "../src/threads/ping.ts";
 
 export { ping };
 
-/** Checks a chunk against its data root. */
-export function checkChunk(claim: PostedChunk): ChunkVerdict {
+/** Checks a chunk of a node against its data root. */
+export function checkPostedChunk(claim: PostedChunk): ChunkVerdict {
   return admitChunk(claim);
 }
 

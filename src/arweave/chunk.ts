@@ -131,7 +131,7 @@ export function readPostedChunk(text: string): PostedChunk {
 /**
  * Verifies all bytes of a chunk against its data root.
  *
- * @param digest - SHA-256 of the chunk, where it is known.
+ * @param digest - SHA-256 of the chunk, where the caller has made it from these bytes.
  * @returns Proven only when the path leads from the root to these bytes, at a place that contains `offset`.
  */
 export function checkChunk(claim: ChunkClaim, digest?: Uint8Array): ChunkVerdict {
@@ -149,7 +149,7 @@ export function checkChunk(claim: ChunkClaim, digest?: Uint8Array): ChunkVerdict
 /**
  * Verifies a posted chunk. Its block is not known yet, so the rules of any era suffice.
  *
- * @param digest - SHA-256 of the chunk, where it is known.
+ * @param digest - As in `checkChunk`.
  */
 export function admitChunk(posted: PostedChunk, digest?: Uint8Array): ChunkVerdict {
   let verdict: ChunkVerdict = rejected("data_path does not prove this offset under this root");

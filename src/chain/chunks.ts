@@ -8,6 +8,7 @@ import type { ChunkVerdict, PostedChunk } from "../arweave/chunk.ts";
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
+import { ownBytes } from "../lib/bytes.ts";
 import { entryLimit } from "../lib/entry-limit.ts";
 import { failureOf, fault } from "../lib/http-client.ts";
 import { retry } from "../lib/retry.ts";
@@ -51,7 +52,7 @@ const retryPlan = { attempts: 3, firstMs: 100, longestMs: 400 };
  * Makes the chunks of nodes. Gateways that serve `/chunk` are nodes here.
  *
  * @param placeNodes - Asked for places of data. They cannot be proven; with a wrong one, honest nodes look dishonest.
- * @param checkChunk - Hashes each byte, in threads.
+ * @param checkChunk - Hashes each byte.
  */
 export function createChunks(nodes: Nodes, placeNodes: Nodes, checkChunk: CheckChunk): Chunks {
   const places = new LRUCache<Id, bigint>(entryLimit(placesMax));
@@ -83,8 +84,8 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes, checkChunk: CheckC
       const provenFrom = async (node: Node, own: AbortSignal): Promise<NodeResponse<ProvenChunk>> => {
         const response = await node.chunk(offset, own);
         if (response.kind !== "ok") return response;
-        const { chunk } = response.value;
-        const dataPath = response.value.dataPath.slice(); // a view would keep the chunk in memory
+        // Both are views of one body, and stay in memory apart from each other.
+        const [chunk, dataPath] = [ownBytes(response.value.chunk), new Uint8Array(response.value.dataPath)];
         const checked = await checkChunk({ dataRoot, dataSize: data.size, offset: at, dataPath, chunk }, own);
         if (checked.kind === "rejected") return fault("wrong", `chunk at ${offset}: ${checked.reason}`);
         return { kind: "ok", value: { start: checked.start, end: checked.end, bytes: chunk, dataPath } };

@@ -245,7 +245,7 @@ export type ContentChecks = Readonly<{
   hashPiece: HashPiece;
 }>;
 
-/** Runs the checks in the threads of `workers/verify.ts` and `workers/content.ts`. */
+/** Runs the checks in threads: of `workers/verify.ts`, of the runtime, and of `workers/content.ts`. */
 export function checksIn(verify: Pool<Workers["verify"]>, thread: Pool<Workers["content"]>): ContentChecks {
   return {
     transaction: async (id, text, signal) => {

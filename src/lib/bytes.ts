@@ -20,6 +20,15 @@ export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
+/**
+ * Bytes that stay in memory alone: a view keeps all of its buffer, so a view of at most half of it is copied.
+ *
+ * @returns The same bytes, whose buffer has at most twice as many.
+ */
+export function ownBytes(bytes: Uint8Array): Uint8Array {
+  return bytes.length > bytes.buffer.byteLength / 2 ? bytes : new Uint8Array(bytes);
+}
+
 /** Compares bytes, not in constant time: never for secrets. */
 export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && Buffer.compare(left, right) === 0;

@@ -5,7 +5,13 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { chunkBytesMax, readServedChunkBytes, servedChunkBytes, servedChunkFields } from "../../src/arweave/chunk.ts";
 import { chunkSize } from "../../src/arweave/merkle.ts";
+import { createChunks } from "../../src/chain/chunks.ts";
 import { type Node, openNode } from "../../src/chain/node.ts";
+import { createNodes } from "../../src/chain/nodes.ts";
+import { encodeBase64url } from "../../src/lib/base64url.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { madeId } from "./data-node.ts";
 import { type FaultServer, openFaultServer, type Result } from "./fault-server.ts";
 
 const none = new AbortController().signal;
@@ -79,6 +85,24 @@ describe("a node's chunks", () => {
     server.setFault(() => undefined);
     await node.chunk(3n, none);
     expect(server.requests.toSorted()).toEqual(["GET /chunk/2", "GET /chunk2/1", "GET /chunk2/3"]);
+  });
+});
+
+describe("a fetched chunk", () => {
+  const long = { chunk: new Uint8Array(2).fill(7), dataPath: new Uint8Array(100_000), txPath: new Uint8Array(160) };
+  const missing: Result = { status: 404 };
+  test.each([
+    ["in binary", { json: missing, binary: { status: 200, body: servedChunkBytes(long) } }],
+    ["in JSON", { json: { status: 200, body: JSON.stringify(servedChunkFields(long, 2n)) }, binary: missing }],
+  ] as const)("that came %s keeps nothing else of the response in memory", async (_format, responses) => {
+    const { node } = await nodeWith(responses);
+    const nodes = createNodes([node], { clock: systemClock, random: () => 0.5, log: silentLog });
+    const chunks = createChunks(nodes, nodes, async () => ({ kind: "proven", start: 0, end: 2 }));
+    const dataRoot = encodeBase64url(new Uint8Array(32));
+    const { bytes, dataPath } = await chunks.fetch({ id: madeId(1), dataRoot, size: 2, weaveStart: 0n }, 0, none);
+    expect({ bytes: [...bytes], path: dataPath.length }).toEqual({ bytes: [7, 7], path: 100_000 });
+    expect(bytes.buffer.byteLength).toBeLessThan(2 * 2);
+    expect(dataPath.buffer.byteLength).toBe(100_000);
   });
 });
 

@@ -3,14 +3,18 @@
  * @module
  */
 
-import { servedChunkBytes, servedChunkFields } from "../../src/arweave/chunk.ts";
+import { admitChunk, servedChunkBytes, servedChunkFields } from "../../src/arweave/chunk.ts";
 import { type Id, idFromBytes } from "../../src/arweave/id.ts";
 import { buildTree, chunkSpans, type TailRule } from "../../src/arweave/merkle.ts";
+import type { CheckChunk } from "../../src/chain/chunks.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import { type FaultServer, type FaultyRequest, openFaultServer, type Result } from "./fault-server.ts";
+
+/** Checks a chunk on the calling thread. */
+export const checkChunkAtOnce: CheckChunk = async (claim) => admitChunk(claim);
 
 /** Data with its tree. */
 export type MadeData = Readonly<{

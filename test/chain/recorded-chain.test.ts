@@ -8,7 +8,6 @@ import { readTransaction, treeRootOf } from "../../src/arweave/transaction.ts";
 import { createChunks } from "../../src/chain/chunks.ts";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
-import { checkChunkAtOnce } from "../../src/content/content-threads.ts";
 import { Failure } from "../../src/failures.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -16,6 +15,7 @@ import { silentLog } from "../../src/lib/log.ts";
 import { isSame, joined, locatedOf, openHarness, seeded } from "../content/content-harness.ts";
 import { testWith } from "../support/helpers.ts";
 import { vectors } from "../support/vectors.ts";
+import { checkChunkAtOnce } from "./data-node.ts";
 import { openRecordedChain, type RecordedChain, recordedRanges } from "./recorded-chain.ts";
 
 const none = new AbortController().signal;

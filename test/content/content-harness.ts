@@ -15,7 +15,6 @@ import { openRootFiles } from "../../src/chain/root-files.ts";
 import { openRootQueries } from "../../src/chain/root-queries.ts";
 import { gatewayList } from "../../src/config/setting-readers.ts";
 import { type ContentChecks, type GatewayContentStore, openContent } from "../../src/content/content.ts";
-import { checkChunkAtOnce } from "../../src/content/content-threads.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import type { HttpTimeouts } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
@@ -25,7 +24,7 @@ import type { ItemSpan, Located, PageBlock } from "../../src/store/index/index-t
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import { hashPiece } from "../../workers/content.ts";
 import { checkBlockNames, checkItem, checkItemMessage, checkTransactions } from "../../workers/verify.ts";
-import { type DataNode, type MadeData, openDataNode } from "../chain/data-node.ts";
+import { checkChunkAtOnce, type DataNode, type MadeData, openDataNode } from "../chain/data-node.ts";
 import type { Fault } from "../chain/fault-server.ts";
 
 /** What a test sees and moves. */

@@ -73,17 +73,32 @@ describe("a check of content", () => {
       expect((await check({ ...claim, chunk: new Uint8Array(size) }, none)).kind).toBe("rejected");
       expect((await check(deepClaim(size, 40), none)).kind).toBe("proven");
     }
-    expect(calls).toEqual(["checkChunk", "checkChunk", "checkChunk", "checkChunk"]);
+    expect(calls).toEqual(Array.from({ length: 4 }, () => "checkPostedChunk"));
   });
 
-  test("is not waited for by a caller that left", async () => {
-    const left = AbortSignal.abort(new Error("left"));
-    await expect(checks.chunk(claimOf(makeData(72, chunk), 0), left)).rejects.toThrow("left");
+  test("rejects a small chunk that is not theirs", async () => {
+    const claim = claimOf(makeData(71, 1_000), 0);
+    expect((await checks.chunk(claim, none)).kind).toBe("proven");
+    claim.chunk.set([1, 2, 3], 77);
+    expect((await checks.chunk(claim, none)).kind).toBe("rejected");
+  });
+
+  test("is not waited for by callers that leave, while their chunks are hashed or wait; the others go on", async () => {
+    const check = createChunkCheck(thread);
+    const claim = claimOf(makeData(72, chunk), 0);
+    const leaving = new AbortController();
+    const callers = Array.from({ length: 20 }, (_, index) => check(claim, index % 2 === 0 ? leaving.signal : none));
+    const settled = Promise.allSettled(callers);
+    leaving.abort(new Error("left"));
+    await expect(check(claim, leaving.signal)).rejects.toThrow("left");
+    const ends = (await settled).map((each) => (each.status === "fulfilled" ? each.value.kind : each.reason.message));
+    expect(ends).toEqual(callers.map((_, index) => (index % 2 === 0 ? "left" : "proven")));
   });
 
   test("rejects chunks as busy when many wait", async () => {
     const claim = claimOf(makeData(73, chunk), 0);
-    const settled = await Promise.allSettled(Array.from({ length: 300 }, () => checks.chunk(claim, none)));
+    const check = createChunkCheck(thread);
+    const settled = await Promise.allSettled(Array.from({ length: 300 }, () => check(claim, none)));
     const proven = settled.filter((each) => each.status === "fulfilled" && each.value.kind === "proven");
     const busy = settled.filter((each) => each.status === "rejected" && each.reason.code === "busy");
     expect(proven.length + busy.length).toBe(300);
@@ -92,7 +107,13 @@ describe("a check of content", () => {
     expect(proven.length).toBeLessThanOrEqual(260);
   });
 
-  test("fails a read clearly when it failed: the node is not to blame, and nothing is stored", async () => {
+  test("fails clearly when its thread fails", async () => {
+    const failure = new Failure("worker_failed", { entry: "content" });
+    const check = createChunkCheck({ run: () => Promise.reject(failure) });
+    await expect(check(deepClaim(1_000, 100), none)).rejects.toBe(failure);
+  });
+
+  test("that failed fails its read: the node is not to blame, and nothing is stored", async () => {
     const data = makeData(74, 2 * chunk);
     const node = await nodeWith(data);
     const failing: CheckChunk = async () => {

@@ -4,7 +4,6 @@
  */
 import net from "node:net";
 import { createNodes, type Nodes } from "../../src/chain/nodes.ts";
-import { checkChunkAtOnce } from "../../src/content/content-threads.ts";
 import { createHealth, type Health } from "../../src/gateway/health.ts";
 import { relayedFault } from "../../src/gateway/relayed-check.ts";
 import { type BodyMemory, createBodyMemory } from "../../src/http/body-memory.ts";
@@ -18,6 +17,7 @@ import type { Certificate } from "../../src/http/listener.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import type { HttpServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
+import { checkChunkAtOnce } from "../chain/data-node.ts";
 import { openServer } from "./http-server.ts";
 import { openTestManifests } from "./large-manifests.ts";
 import { createRecordingLog } from "./recording-log.ts";
