@@ -113,7 +113,7 @@ async function followAll(url: string, count: number, folder: string, closers: Re
   const parts = { nodes, reader, pool, clock: systemClock, random, log: silentLog };
 
   const before = process.memoryUsage.rss();
-  const most = Array.from({ length: quarters }, () => 0);
+  const most = Array.from({ length: quarters }, () => before);
   const done = Promise.withResolvers<void>();
   const startedAt = performance.now();
   const follower = openFollower({
