@@ -78,12 +78,12 @@ export async function fillIndex(
   const more = beginReaders === undefined ? 0 : Math.ceil((items * readersShare) / batch) * batch;
   const all = items + more;
   const blocks = Math.ceil(all / itemsPerBlock) + stableDepth;
-  for (let block = 0; block < blocks; block += 1) addBlock(writer, heightOf(block * itemsPerBlock));
   const merges = startModule<typeof indexMerges>(resolve(import.meta.dir, "../workers/index-merges.ts"));
   const encoder = startModule<typeof indexEncoder>(resolve(import.meta.dir, "index-encoder.ts"));
+  const merging = startMerges(path, writer, calls, merges);
   try {
+    for (let block = 0; block < blocks; block += 1) addBlock(writer, heightOf(block * itemsPerBlock));
     const memory = { writer: watchMemory(process.pid), merges: watchMemory(merges.pid) };
-    const merging = startMerges(path, writer, calls, merges);
     await encoder.run("open", { path });
     const marks: Mark[] = [{ items: 0, adding: 0, merging: 0, encoding: 0 }];
     const tenth = Math.ceil(items / 10 / batch) * batch;
@@ -113,17 +113,20 @@ export async function fillIndex(
       memory: { writer: memory.writer.text(writerMemoryMax), merges: memory.merges.text(mergesMemoryMax) },
     };
   } finally {
+    // The step of a merge that is under way ends with its process.
     await Promise.all([merges.stop(), encoder.stop()]);
+    await merging.close();
+    writer.close(); // the second time unless there was an error
   }
 }
 
-/** Starts the merges of a writer. `end` waits until none is due. */
+/** Starts the merges of a writer. `end` waits until none is due, and throws when one fails. */
 function startMerges(
   path: string,
   writer: IndexWriter,
   { timed }: CallTimes,
   merges: Pick<Pool<typeof indexMerges>, "run">,
-): Readonly<{ end: () => Promise<void> }> {
+): Readonly<{ end: () => Promise<void>; close: () => Promise<void> }> {
   let isMerged = false;
   const loop = openPartMerges({
     path,
@@ -148,9 +151,14 @@ function startMerges(
   return {
     end: async () => {
       isMerged = false;
-      while (!isMerged) await Bun.sleep(20);
+      while (!isMerged) {
+        const { lastError } = loop.status();
+        if (lastError !== undefined) throw new Error(`a merge failed: ${lastError}`);
+        await Bun.sleep(20);
+      }
       await loop.close();
     },
+    close: loop.close,
   };
 }
 

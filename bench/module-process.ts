@@ -25,6 +25,7 @@ if (import.meta.main) {
 /** Starts a process of a module. @param path - The file, absolute. */
 export function startModule<Module>(path: string): ModuleProcess<Module> {
   let pending: PromiseWithResolvers<unknown> | undefined;
+  let ended: Error | undefined;
   const child = Bun.spawn([process.execPath, import.meta.path, path], {
     stdio: ["ignore", "inherit", "inherit"],
     serialization: "advanced",
@@ -32,10 +33,14 @@ export function startModule<Module>(path: string): ModuleProcess<Module> {
       if ("fault" in reply) pending?.reject(new Error(reply.fault));
       else pending?.resolve(reply.result);
     },
-    onExit: () => pending?.reject(new Error(`the process of ${path} ended`)),
+    onExit: (_child, exitCode, signal) => {
+      ended = new Error(`the process of ${path} ended with ${signal ?? exitCode}`);
+      pending?.reject(ended);
+    },
   });
   const run = async (name: string, job: unknown): Promise<unknown> => {
     assert(pending === undefined, "calls of a process are made one after another");
+    if (ended !== undefined) throw ended;
     pending = Promise.withResolvers();
     try {
       child.send({ name, job } satisfies Call);
