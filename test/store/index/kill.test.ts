@@ -84,14 +84,18 @@ async function runUntilKilled(path: string, seed: number, { isFirst, random }: R
   // The first writer of a file adds a block.
   const { line, max } = killedAfter[!isFirst && random.chance(0.4) ? "any" : "progress"];
   const lines = 1 + random.below(max);
+  // Drawn once, however many pieces the output comes in: the seed repeats the run.
+  const killAfterMs = random.chance(0.5) ? random.below(killAfterMsMax) : undefined;
   const writer = Bun.spawn(["bun", child, path, String(seed)], { stdout: "pipe", stderr: "inherit" });
   const decoder = new TextDecoder();
   let text = "";
+  let isKilled = false;
   for await (const piece of writer.stdout) {
     text += decoder.decode(piece, { stream: true });
-    if ((text.match(line)?.length ?? 0) < lines) continue;
-    if (random.chance(0.5)) await Bun.sleep(random.below(killAfterMsMax));
+    if (isKilled || (text.match(line)?.length ?? 0) < lines) continue;
+    if (killAfterMs !== undefined) await Bun.sleep(killAfterMs);
     writer.kill("SIGKILL");
+    isKilled = true;
   }
   await writer.exited;
   return text.split("\n").slice(0, -1);
