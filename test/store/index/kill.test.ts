@@ -31,7 +31,7 @@ const damagedShares = [0, 0, 0.3, 0.6, 1] as const;
 const plansPerRound = 6;
 const pagesPerPlan = 5;
 /** Of so many kills some are within the making of a filter, and leave its file. */
-const roundsWithRepairs = 50;
+const roundsWithRepairs = 200;
 /**
  * Lines of output before a kill: of any kind, which are often those of filters that are made again, or only those that
  * state progress.
