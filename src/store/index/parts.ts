@@ -88,7 +88,7 @@ export type PartMerges = Readonly<{
    * @throws Error as `addMerged` does.
    */
   endMerge: (merge: PartMerge, merged: MergedPart, filter: string | null) => void;
-  /** Records a filter that was made again, and removes the file of the one before. */
+  /** Records a filter that was made again, and removes the file of the one before; its own when the part is gone. */
   setFilter: (part: number, filter: string) => void;
   /** Removes some bodies of parts that were replaced. @returns Whether there were any. */
   dropReplaced: () => boolean;
@@ -122,6 +122,7 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
     `UPDATE parts SET level = ${hiddenLevels.replaced} WHERE level = ${hiddenLevels.unfinished}`,
   );
   const remove = createPartRemoval(db);
+  const folder = filterFolderOf(db.filename);
   // The thread of the merges may outlive the writer, and its sources are not known here.
   abandon.run();
   const expectUnderWay = (part: number): void => {
@@ -167,9 +168,14 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
       count.run();
     },
     setFilter: (part, filter) => {
-      const previous = filterOf.get(part)?.filter ?? filter;
+      const found = filterOf.get(part);
+      if (found === undefined) {
+        // The part was merged while its filter was made: no part names the new file.
+        removeFilterFile(folder, filter);
+        return;
+      }
       setFilter.run(part, filter);
-      if (previous !== filter) removeFilterFile(filterFolderOf(db.filename), previous);
+      if (found.filter !== null && found.filter !== filter) removeFilterFile(folder, found.filter);
       count.run();
     },
     dropReplaced: remove.next,
@@ -322,6 +328,11 @@ const bodiesPerStep = 4_000;
 
 type ReplacedPart = Readonly<{ part: number; filter: string | null }>;
 
+/**
+ * Returns the calls that remove parts. The files of their filters are removed before the transaction is committed. If
+ * it is rolled back, or lost with the machine's power after the commit, a part that is still there has no file: it is
+ * searched without a filter, and the filter is made again at the next start.
+ */
 function createPartRemoval(db: Database) {
   const next = prepareQuery<ReplacedPart>(
     db,

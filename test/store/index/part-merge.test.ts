@@ -404,6 +404,20 @@ describe("filters in files", () => {
     expect(readdirSync(filters)).toEqual([]);
   });
 
+  test("are removed when the writer has merged their part while they were made again", () => {
+    using opened = openParts(sizes);
+    const { db, parts } = opened;
+    const rows = rowsOf(createRandom(seedOr(35)), 20);
+    const filters = filterFolderOf(db.filename);
+    mkdirSync(filters);
+    parts.add(columnsOf(rows.slice(0, 10)));
+    createParts(db, { ...sizes, inlineRowsMax: 20 }).add(columnsOf(rows.slice(10)));
+    writeFileSync(`${filters}/1-20-0123456789abcdef`, "made again");
+    parts.setFilter(1, "1-20-0123456789abcdef");
+    expect(db.query("SELECT part, filter FROM parts").all()).toEqual([{ part: 3, filter: null }]);
+    expect(readdirSync(filters)).toEqual([]);
+  });
+
   test("of parts that are gone are removed when the index is opened", () => {
     using folder = temporaryFolder();
     const { path, writer, file } = merged(folder.path);
