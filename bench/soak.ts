@@ -93,7 +93,12 @@ async function soak(program: RunningProgram, { minutes, rate, seed }: Load): Pro
     .filter((line) => /"level":"(warn|error)"/.test(line));
   for (const line of complaints.slice(0, complaintsShown)) process.stderr.write(`${line}\n`);
   for (const [what, { count, first }] of counts.errors) process.stderr.write(`${count} × ${what}: ${first}\n`);
-  return rowsOf(minutes, samples, counts, { exit, ledger, complaints });
+  const rows = rowsOf(minutes, samples, counts, { exit, ledger, complaints });
+  if (counts.errors.size > 0 || exit !== 0 || ledger !== 0) {
+    for (const { name, metric } of rows) process.stderr.write(`${name}: ${metric}\n`);
+    throw new Error(`the soak failed: ${counts.errors.size} kinds of errors, exit ${exit}, ledger check ${ledger}`);
+  }
+  return rows;
 }
 
 type End = Readonly<{ exit: number; ledger: number; complaints: readonly string[] }>;
