@@ -34,7 +34,7 @@ type Counts = Readonly<{ newTxs: number; stableTxs: number; dataItems: number; q
 export const smallChainBench: Bench = {
   name: "small chain",
   measure: async (size) => {
-    const chain = await startDev();
+    const chain = await startDev({ environment: { DEVNET_MINING: "manual" } });
     try {
       await extendChain(chain.line);
       const rows = await measureIndexing("from source", fromSource, chain.line.node, rounds[size]);
