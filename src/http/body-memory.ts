@@ -10,7 +10,15 @@ import { type ByteBudget, createByteBudget } from "../lib/byte-budget.ts";
 import { type BlobThread, type Compositions, createCompositions } from "../lib/event-loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { addressBlock } from "./client-address.ts";
-import { bodySizeOf, codeResponse, countedBytesMin, fileHolds, type HeldMemory, heldMemoryOf } from "./responses.ts";
+import {
+  bodySizeOf,
+  codeResponse,
+  countedBytes,
+  countedBytesMin,
+  fileHolds,
+  type HeldMemory,
+  heldMemoryOf,
+} from "./responses.ts";
 import {
   createInFlightResponses,
   createSharedBlobs,
@@ -78,7 +86,7 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   return {
     open: (request, listener) => openMemoryAccount(parts, request, listener),
     noteSent: (request, listener, response) => {
-      if (holdsShared(response) || mayBeBuffered(response, listener))
+      if (holdsCounted(response, listener) || mayBeBuffered(response, listener))
         underWay.trackUncounted({ request, listener, response });
     },
     isExhausted: (request, listener) => {
@@ -161,9 +169,6 @@ type AccountParts = Readonly<{
   underWay: Pick<InFlightResponses, "track" | "trackUncounted">;
   count: Readonly<{ rejectedResponse: () => void; rejectedRequest: () => void }>;
 }>;
-
-/** Memory of a request besides its bodies: connection, headers, promises (measured). Bytes. */
-const exchangeBytes = 8 * 2 ** 10;
 
 /** For requests that did not arrive at a listener: nothing is counted. */
 export const unlimitedMemory: RequestMemory = {
@@ -271,14 +276,14 @@ function createHolding(responses: ByteBudget, clientOf: () => string, signal: Ab
   };
 }
 
-function countedBytes(memory: Exclude<HeldMemory, { kind: "shared" }>, isEncrypted: boolean): number {
-  if (memory.kind === "file") return fileHolds(memory.bytes, isEncrypted) + exchangeBytes;
-  return memory.bytes < countedBytesMin ? 0 : memory.bytes + exchangeBytes;
-}
-
-/** Whether a response from the response cache holds bytes that are counted while it is sent: a file holds none. */
-function holdsShared(response: Response): boolean {
-  return bodySizeOf(response) >= countedBytesMin && heldMemoryOf(response)?.kind === "shared";
+/**
+ * Whether a response from the response cache holds bytes that are counted while it is sent: shared bytes, or a piece of
+ * a file that the kernel does not send.
+ */
+function holdsCounted(response: Response, { isEncrypted }: ListenerRequests): boolean {
+  if (bodySizeOf(response) < countedBytesMin) return false;
+  const memory = heldMemoryOf(response);
+  return memory?.kind === "shared" || (memory?.kind === "file" && fileHolds(memory.bytes, isEncrypted) > 0);
 }
 
 /** Whether a small response may stay in the process: HTTP/2 buffers what exceeds the window of its stream. */

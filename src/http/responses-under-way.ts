@@ -11,7 +11,7 @@ import type { ByteBudget } from "../lib/byte-budget.ts";
 import { inOrder } from "../lib/event-loop.ts";
 import { openTcpConnections } from "../lib/tcp-connections.ts";
 import { addressBlock } from "./client-address.ts";
-import { bodySizeOf, countedBytesMin, heldMemoryOf } from "./responses.ts";
+import { bodySizeOf, countedBytes, countedBytesMin, heldMemoryOf } from "./responses.ts";
 import { createSlowReaders, type PeerAddress, type Reader, type SlowReaders } from "./slow-readers.ts";
 
 /** Connections of the requests of one listener. */
@@ -184,7 +184,12 @@ function countStill(
       responses.add(client, size + streamBytes);
       return [{ ...known, bytes: size + streamBytes, blob: undefined, isSmall: true }];
     }
-    if (held?.kind !== "shared") return [];
+    if (held === undefined) return [];
+    if (held.kind !== "shared") {
+      const bytes = countedBytes(held, listener.isEncrypted);
+      responses.add(client, bytes);
+      return [{ ...known, bytes, blob: undefined, isSmall: false }];
+    }
     if (!shared.join(client, held.blob)) shared.add(client, held.blob);
     return [{ ...known, bytes: 0, blob: held.blob, isSmall: false }];
   });

@@ -125,6 +125,15 @@ export function fileHolds(bytes: number, isEncrypted: boolean): number {
   return isEncrypted || bytes < sendfileBytesMin ? Math.min(bytes, filePieceBytes) : 0;
 }
 
+/** Memory of a request besides its bodies: connection, headers, promises (measured). Bytes. */
+const exchangeBytes = 8 * 2 ** 10;
+
+/** Bytes that are counted for a body that no other response shares, while it is sent; 0: it is not counted. */
+export function countedBytes(memory: Exclude<HeldMemory, { kind: "shared" }>, isEncrypted: boolean): number {
+  if (memory.kind === "file") return fileHolds(memory.bytes, isEncrypted) + exchangeBytes;
+  return memory.bytes < countedBytesMin ? 0 : memory.bytes + exchangeBytes;
+}
+
 /** Notes the size of a body that is in memory. @param body - Its bytes, or the Blob that responses share. */
 export function withBodySize(response: NotedResponse, body: number | Blob): Response {
   response[bodyNote] = body;

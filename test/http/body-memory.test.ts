@@ -1,10 +1,11 @@
 /**
- * N6: requests are counted as rejected for lack of memory only while their client is connected.
+ * N6: responses from the response cache that are not sent at once are counted with the memory that they hold. Requests
+ * are counted as rejected for lack of memory only while their client is connected.
  * @module
  */
 import { describe, expect, test } from "bun:test";
 import { createBodyMemory } from "../../src/http/body-memory.ts";
-import { withBodySize } from "../../src/http/responses.ts";
+import { withBodySize, withHeldMemory } from "../../src/http/responses.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 
 const kibibyte = 2 ** 10;
@@ -58,5 +59,36 @@ describe("N6: responses and requests that were rejected", () => {
     const settled = await Promise.allSettled(work);
     expect(settled.map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
     expect(await rejected()).toEqual(["0", "0"]);
+  });
+});
+
+describe("N6: responses from the response cache that are not sent at once", () => {
+  const mebibyte = 2 ** 20;
+  const own = (bytes: number) => () => withBodySize(new Response("x"), bytes);
+  const file = (bytes: number) => () => withHeldMemory(new Response("x"), bytes, { kind: "file", bytes });
+  const shared = (bytes: number) => {
+    const blob = new Blob([new Uint8Array(bytes)]);
+    return () => withBodySize(new Response(blob), blob);
+  };
+  /** A multiple of the number of small responses, and of others, that are counted without a check. */
+  const count = 512;
+  const [stream, exchange, piece] = [16 * kibibyte, 8 * kibibyte, 256 * kibibyte];
+
+  test.each([
+    ["own bytes below 16 KiB", own(16_383), 0, count * (16_383 + stream)],
+    ["shared bytes below 16 KiB", shared(16_383), 0, count * (16_383 + stream)],
+    ["shared bytes of 16 KiB", shared(16_384), 16_384, 16_384],
+    ["a file of 256 KiB", file(piece), count * (piece + exchange), count * (piece + exchange)],
+    ["a file below 1 MiB", file(mebibyte - 1), count * (piece + exchange), count * (piece + exchange)],
+    ["a file of 1 MiB", file(mebibyte), 0, count * (piece + exchange)],
+  ] as const)("that hold %s are counted", (_name, responseOf, inTheClear, encrypted) => {
+    const counted = [false, true].map((isEncrypted) => {
+      const limits = { responseBytesMax: mebibyte, requestBytesMax: mebibyte };
+      const memory = createBodyMemory({ ...limits, metrics: createMetrics() });
+      const request = requestOf("192.0.2.1", new AbortController().signal);
+      for (let index = 0; index < count; index++) memory.noteSent(request, { ...listener, isEncrypted }, responseOf());
+      return memory.responseBytes();
+    });
+    expect(counted).toEqual([inTheClear, encrypted]);
   });
 });

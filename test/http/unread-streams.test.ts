@@ -1,6 +1,7 @@
 /**
- * N6: small responses that HTTP/2 keeps in the process are counted, and the connection that has the most of them is cut
- * when they hold more than the share of their client.
+ * N6: over HTTP/2, content from the disk cache that is not read is counted. Small responses that the runtime keeps in
+ * the process are counted, and the connection that has the most of them is cut when they hold more than the share of
+ * their client.
  * @module
  */
 import { afterAll, describe, expect } from "bun:test";
@@ -23,6 +24,13 @@ const folder = mkdtempSync(join(tmpdir(), "cairn-unread-"));
 const files = linux.there ? await makeCertificate(folder, "localhost") : undefined;
 const content = createMemoryContent();
 const hot = content.put("hot", { body: patternBytes(4_000), stable: true });
+const onDisk = content.put("on disk", {
+  body: patternBytes(2 * mebibyte),
+  from: "file",
+  stable: true,
+  digest: "known",
+  isHot: true,
+});
 const sessions: http2.ClientHttp2Session[] = [];
 const gateway = openGatewayServer({
   content,
@@ -40,7 +48,7 @@ afterAll(async () => {
 type Client = Readonly<{ begun: () => number; isClosed: () => boolean; close: () => void }>;
 
 /** Asks many times on one connection, whose streams may send nothing (RFC 9113 §6.5.2). */
-function askUnread(address: string, path: string, count: number): Client {
+function askUnread(address: string, path: string, count: number, headers: Record<string, string> = {}): Client {
   const session = http2.connect(gateway.url.replace("localhost", "127.0.0.1"), {
     rejectUnauthorized: false,
     settings: { initialWindowSize: 0 },
@@ -53,7 +61,7 @@ function askUnread(address: string, path: string, count: number): Client {
     isClosed = true;
   });
   for (let index = 0; index < count; index++) {
-    const stream = session.request({ ":path": path, "x-forwarded-for": address });
+    const stream = session.request({ ":path": path, "x-forwarded-for": address, ...headers });
     stream.on("response", () => {
       begun += 1;
     });
@@ -61,6 +69,31 @@ function askUnread(address: string, path: string, count: number): Client {
   }
   return { begun: () => begun, isClosed: () => isClosed, close: () => session.destroy() };
 }
+
+describe("N6: content from the disk cache that is not read", () => {
+  for (const [name, headers, bytes] of [
+    ["a whole file", {}, 256 * 1_024],
+    ["a range of 300 KiB of a file", { range: "bytes=1000-308199" }, 256 * 1_024],
+  ] as const) {
+    testWith(
+      linux,
+      `${name} is counted for each stream, until the client leaves`,
+      async () => {
+        const first = await fetch(`${gateway.url}/raw/${onDisk}`, { headers, tls: { rejectUnauthorized: false } });
+        await first.bytes();
+        const again = await fetch(`${gateway.url}/raw/${onDisk}`, { headers, tls: { rejectUnauthorized: false } });
+        expect(again.headers.has("x-request-id")).toBe(false); // not composed by the routes
+        await again.bytes();
+        const client = askUnread("10.0.0.3", `/raw/${onDisk}`, 5, headers);
+        const counted = async () => gateway.memory.responseBytes();
+        await eventually(counted, (held) => held === 5 * (bytes + 8 * 1_024), 30_000);
+        client.close();
+        await eventually(counted, (held) => held === 0, 30_000);
+      },
+      60_000,
+    );
+  }
+});
 
 describe("N6: small responses that do not leave", () => {
   for (const [name, path] of [

@@ -345,6 +345,14 @@ export const operationDefences: readonly Defence[] = [
   },
   {
     threat: "N6",
+    name: "pieces of files from the response cache",
+    file: "src/http/body-memory.ts",
+    text: "fileHolds(memory.bytes, isEncrypted) > 0",
+    instead: "false",
+    tests: ["test/http/body-memory.test.ts"],
+  },
+  {
+    threat: "N6",
     name: "memory of a posted body before it is read ahead",
     file: "src/http/request-body.ts",
     text: "await holdRequest(announced, Math.min(announced, readAheadBytesMax));",

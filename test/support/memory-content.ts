@@ -24,6 +24,8 @@ export type MemoryItem = Readonly<{
   from?: "memory" | "file" | "source";
   /** Bytes before the body in its file, as of an item in its bundle. */
   fileOffset?: number;
+  /** Its file was verified a moment ago: the response cache may send spans of it at once. */
+  isHot?: boolean;
   /** Reading breaks off before this byte. */
   breaksAt?: number;
 }>;
@@ -71,6 +73,8 @@ export function createMemoryContent(): MemoryContent {
   const open = (id: Id, item: MemoryItem): OpenContent => {
     const { body } = item;
     const from = item.from ?? "memory";
+    const fileFrom = ({ start }: ByteSpan) => ({ path: join(folder, id), start: (item.fileOffset ?? 0) + start });
+    const hot = { bytes: ({ start, end }: ByteSpan) => body.subarray(start, end), file: fileFrom };
     async function* read({ start, end }: ByteSpan) {
       if (from === "source") sourceReads.push({ start, end });
       openReads += 1;
@@ -107,8 +111,8 @@ export function createMemoryContent(): MemoryContent {
         for await (const piece of read(span)) pieces.push(piece);
         return Buffer.concat(pieces);
       },
-      file: async ({ start }) =>
-        from === "file" ? { path: join(folder, id), start: (item.fileOffset ?? 0) + start } : undefined,
+      file: async (span) => (from === "file" ? fileFrom(span) : undefined),
+      ...(item.isHot ? { hot } : {}),
     };
   };
 
