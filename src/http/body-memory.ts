@@ -276,14 +276,11 @@ function createHolding(responses: ByteBudget, clientOf: () => string, signal: Ab
   };
 }
 
-/**
- * Whether a response from the response cache holds bytes that are counted while it is sent: shared bytes, or a piece of
- * a file that the kernel does not send.
- */
+/** Whether a response from the response cache is counted while it is sent: the kernel sends some files by itself. */
 function holdsCounted(response: Response, { isEncrypted }: ListenerRequests): boolean {
   if (bodySizeOf(response) < countedBytesMin) return false;
   const memory = heldMemoryOf(response);
-  return memory?.kind === "shared" || (memory?.kind === "file" && fileHolds(memory.bytes, isEncrypted) > 0);
+  return memory?.kind !== "file" || fileHolds(memory.bytes, isEncrypted) > 0;
 }
 
 /** Whether a small response may stay in the process: HTTP/2 buffers what exceeds the window of its stream. */

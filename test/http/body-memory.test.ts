@@ -76,6 +76,7 @@ describe("N6: responses from the response cache that are not sent at once", () =
 
   test.each([
     ["own bytes below 16 KiB", own(16_383), 0, count * (16_383 + stream)],
+    ["own bytes of 16 KiB", own(16_384), count * (16_384 + exchange), count * (16_384 + exchange)],
     ["shared bytes below 16 KiB", shared(16_383), 0, count * (16_383 + stream)],
     ["shared bytes of 16 KiB", shared(16_384), 16_384, 16_384],
     ["a file of 256 KiB", file(piece), count * (piece + exchange), count * (piece + exchange)],

@@ -91,7 +91,7 @@ export async function contentResponse(
   return await sendSpans(content, headers, tag, meaning.spans, request.headOnly, reading);
 }
 
-/** Limit of a range from memory: it fits in the send buffer of a socket, so no slow client holds it here. */
+/** Limit of a range from memory: it fits in the send buffer of a socket, but not in a closed window of HTTP/2. */
 const hotBytesMax = 16 * 2 ** 10;
 
 /**
