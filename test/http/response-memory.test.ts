@@ -83,6 +83,22 @@ test("a body whose id is forgotten while it is read is not in memory afterwards"
   }
 });
 
+test("a URL without a path gets no response from memory, and has no effect on the requests after it", async () => {
+  const memory = createMemoryContent();
+  closers.push(memory.close);
+  const id = memory.put("requested", { body: new Uint8Array(1_000), stable: true });
+  const server = openGatewayServer({ content: memory });
+  closers.push(server.close);
+  expect((await fetch(`${server.url}/raw/${id}`)).status).toBe(200);
+  /** The runtime adds a slash to such a URL (Bun 1.4.5). */
+  const requestOf = (url: string) => Object.defineProperty(new Request(url), "url", { value: url });
+  const hit = (url: string) => server.gateway.hit(requestOf(url));
+  expect(hit("http://a.example")).toBeUndefined();
+  expect(hit(`http://a.example/raw/${id}`)?.status).toBe(200);
+  expect(hit("http://a.example")).toBeUndefined();
+  expect(hit(`http://b.example/raw/${id}`)?.status).toBe(200);
+});
+
 test("an invalid Host gets no response from memory, whatever the path before the address", async () => {
   const memory = createMemoryContent();
   closers.push(memory.close);

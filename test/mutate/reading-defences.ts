@@ -217,8 +217,8 @@ export const readingDefences: readonly Defence[] = [
     threat: "X1",
     name: "the same from memory",
     file: "src/http/gateway/content-routes.ts",
-    text: "if (isolates && leavesSharedHost(isolation, readFetchMetadata(headers))) return undefined;",
-    instead: "",
+    text: "return !(isolates && leavesSharedHost(isolation, readFetchMetadata(headers)));",
+    instead: "return true;",
     tests: ["test/http/isolation.test.ts", "test/http/content.test.ts"],
   },
   {

@@ -122,11 +122,19 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
   const cachedResponse = (address: string, headers: Headers): Response | undefined => {
     const range = headers.get("range");
     const found = range === null ? memory.get(address) : undefined;
-    const onDisk = found === undefined ? memory.onDisk.get(address) : undefined;
-    if ((found ?? onDisk) === undefined || !isPlain(headers, range)) return undefined;
-    if (isolates && leavesSharedHost(isolation, readFetchMetadata(headers))) return undefined;
-    if (found !== undefined) return withBodySize(new Response(found.body, { headers: found.headers }), found.body);
-    return onDisk && noted(responseFromDisk(onDisk, range), options.note);
+    if (found !== undefined) {
+      if (!isSentUnchanged(headers, range)) return undefined;
+      return withBodySize(new Response(found.body, { headers: found.headers }), found.body);
+    }
+    const onDisk = memory.onDisk.get(address);
+    if (onDisk === undefined || !isSentUnchanged(headers, range)) return undefined;
+    return noted(responseFromDisk(onDisk, range), options.note);
+  };
+
+  /** Whether a cached response can be sent to a request with these headers. */
+  const isSentUnchanged = (headers: Headers, range: string | null): boolean => {
+    if (!isPlain(headers, range)) return false;
+    return !(isolates && leavesSharedHost(isolation, readFetchMetadata(headers)));
   };
 
   const routes = new Elysia({ strictPath: true })
@@ -139,7 +147,8 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
 }
 
 /**
- * Finds the address of a URL in the response cache; undefined for a bare path, whose Host header is missing or invalid.
+ * Finds the address of a URL in the response cache; undefined for a bare path, whose Host header is missing or invalid,
+ * and for a URL without a path.
  * Most requests have the same shared host as the request before them, which saves the look-up of the host's meaning.
  */
 function createCachedAddresses(hosts: Hosts): (url: string) => string | undefined {
@@ -149,6 +158,7 @@ function createCachedAddresses(hosts: Hosts): (url: string) => string | undefine
     if (url.startsWith("/")) return undefined;
     const hostStart = url.indexOf("//") + 2;
     const pathStart = url.indexOf("/", hostStart);
+    if (pathStart === -1) return undefined;
     if (hosts.meaningOf(url.slice(hostStart, pathStart)).kind !== "shared") return url.slice(hostStart);
     lastShared = url.slice(0, pathStart + 1);
     return url.slice(pathStart);
