@@ -244,9 +244,7 @@ function shownTo(
 ): Response {
   const message = failureMessageOf(response) ?? failureMessages.get(request);
   if (message === undefined) return response;
-  const page = failurePage?.(arrived, { response, message, context });
-  // The router's copy of a response has lost the size of its body.
-  return page ?? withBodySize(response, sizeOf(JSON.stringify(message)));
+  return failurePage?.(arrived, { response, message, context }) ?? response;
 }
 
 /** Messages of failures by request: the response that the router passes on is another object than the handler's. */
@@ -308,11 +306,18 @@ async function route(received: Received, routesOf: (target: Target) => ComposedR
   if (rejected !== undefined) return failureResponse(rejected);
   const { path } = context.target;
   const { root, table } = routesOf(context.target);
-  if (request.method !== "OPTIONS" || isAdministration(path)) return await root.fetch(request);
+  if (request.method !== "OPTIONS" || isAdministration(path))
+    return withFailureSize(request, await root.fetch(request));
   routes.set(request, unrouted);
   const methods = table.methodsOf(path);
   const asked = request.headers.get("access-control-request-headers");
   return preflightResponse(methods.length > 0 ? methods : contentMethods, asked);
+}
+
+/** Notes the size of an error: the router's copy of the response has lost it. */
+function withFailureSize(request: Request, response: Response): Response {
+  const message = failureMessages.get(request);
+  return message === undefined ? response : withBodySize(response, sizeOf(JSON.stringify(message)));
 }
 
 /** Methods of a path without a route, which may be content. */

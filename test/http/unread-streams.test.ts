@@ -100,6 +100,7 @@ describe("N6: small responses that do not leave", () => {
   for (const [name, path] of [
     ["from memory", `/raw/${hot}`],
     ["of other routes", "/metrics"],
+    ["that are errors", "/raw/invalid"],
   ] as const) {
     testWith(
       linux,
