@@ -306,16 +306,15 @@ async function route(received: Received, routesOf: (target: Target) => ComposedR
   if (rejected !== undefined) return failureResponse(rejected);
   const { path } = context.target;
   const { root, table } = routesOf(context.target);
-  if (request.method !== "OPTIONS" || isAdministration(path))
-    return withFailureSize(request, await root.fetch(request));
+  if (request.method !== "OPTIONS" || isAdministration(path)) return withSize(request, await root.fetch(request));
   routes.set(request, unrouted);
   const methods = table.methodsOf(path);
   const asked = request.headers.get("access-control-request-headers");
   return preflightResponse(methods.length > 0 ? methods : contentMethods, asked);
 }
 
-/** Notes the size of an error: the router's copy of the response has lost it. */
-function withFailureSize(request: Request, response: Response): Response {
+/** Notes the size of an error's body: the router's copy of the response has lost it. */
+function withSize(request: Request, response: Response): Response {
   const message = failureMessages.get(request);
   return message === undefined ? response : withBodySize(response, sizeOf(JSON.stringify(message)));
 }
