@@ -22,7 +22,8 @@ import { type LoadCounts, startLoad } from "./soak-load.ts";
 /** Default of SOAK_MINUTES. */
 const minutesUsual: Readonly<Record<BenchSize, number>> = { small: 0.1, large: 2 };
 
-const sampleMs = 2_000;
+/** Between two samples, at most; a rest has two or more. */
+const sampleMsMax = 2_000;
 
 /** Share of the time before samples count: caches fill, code is compiled. */
 const warmUpShare = 1 / 3;
@@ -66,14 +67,15 @@ type Load = Readonly<{ minutes: number; rate: number; seed: number }>;
 async function soak(program: RunningProgram, { minutes, rate, seed }: Load): Promise<BenchRow[]> {
   const load = startLoad(program.line, seed, rate);
   const partMinutes = minutes / memoryParts;
-  const restStarts = partMinutes - Math.min(restMinutesMax, partMinutes * restShareMax);
+  const restMinutes = Math.min(restMinutesMax, partMinutes * restShareMax);
+  const sampleMs = Math.min(sampleMsMax, (restMinutes * minuteMs) / 2);
   const startedAt = performance.now();
   const samples: Sample[] = [];
   let reported = 0;
   for (let passed = 0; passed < minutes; ) {
     await Bun.sleep(sampleMs);
     passed = (performance.now() - startedAt) / minuteMs;
-    const isAtRest = passed % partMinutes >= restStarts;
+    const isAtRest = passed % partMinutes >= partMinutes - restMinutes;
     if (isAtRest) load.pause();
     else load.resume();
     const sample = { minutes: passed, isAtRest, ...measure(program.pid) };
