@@ -2,8 +2,9 @@
  * A writer that is killed: it adds blocks, items and pending rows, sometimes prunes or rolls back, merges parts, makes
  * their filters again, and prints its progress.
  *
- * Arguments: the index file, a seed. A line with numbers is the tip's height and the items of its bundle that were
- * added. A line without numbers begins or ends the making of a filter, so that kills happen within it.
+ * Arguments: the index file, a seed, and `prunes` where it may prune, of which the journal says nothing. A line with
+ * numbers is the tip's height and the items of its bundle that were added. A line without numbers begins or ends the
+ * making of a filter, so that kills happen within it.
  * @module
  */
 import { writeSync } from "node:fs";
@@ -16,7 +17,7 @@ import { growingChain } from "./growing-chain.ts";
 import { createMergeSteps } from "./merge-steps.ts";
 import { bundleOf, itemOf, ownerOf, pendingOf, tagOf } from "./rows-of.ts";
 
-const [path = "", seed = "0"] = process.argv.slice(2);
+const [path = "", seed = "0", prunes] = process.argv.slice(2);
 const random = createRandom(Number(seed));
 const owners = Array.from({ length: 3 }, () => ownerOf(random));
 // Small parts, so that many kills happen while rows are sealed or parts are merged.
@@ -80,7 +81,7 @@ for (;;) {
     say(block.height, (batch + 1) * 200);
   }
   writer.addPending([pendingOf(random, random.pick(owners))]);
-  if (random.chance(0.3)) {
+  if (prunes === "prunes" && random.chance(0.3)) {
     const height = Math.max(0, block.height - 4 - random.below(20));
     const ingestedBeforeSeconds = Math.floor(Date.now() / 1_000) + 1;
     writer.pruneItems({ ingestedBeforeSeconds, startHeight: height, endHeight: height });

@@ -86,7 +86,7 @@ async function runUntilKilled(path: string, seed: number, { isFirst, random }: R
   const lines = 1 + random.below(max);
   // Drawn once, however many pieces the output comes in: the seed repeats the run.
   const killAfterMs = random.chance(0.5) ? random.below(killAfterMsMax) : undefined;
-  const writer = Bun.spawn(["bun", child, path, String(seed)], { stdout: "pipe", stderr: "inherit" });
+  const writer = Bun.spawn(["bun", child, path, String(seed), "prunes"], { stdout: "pipe", stderr: "inherit" });
   const decoder = new TextDecoder();
   let text = "";
   let isKilled = false;
