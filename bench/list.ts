@@ -3,30 +3,30 @@
  * @module
  */
 
-import { attacksBench } from "./attacks.ts";
-import { bundlesBench } from "./bundles.ts";
-import { clickhouseBench } from "./clickhouse.ts";
-import { coldBench } from "./cold.ts";
-import { columnarBench } from "./columnar.ts";
-import { debugBench } from "./debug.ts";
-import { eventsBench } from "./events.ts";
-import { followBench } from "./follow.ts";
-import { graphqlBench } from "./graphql.ts";
+import { clickhouseBench } from "./exports/clickhouse.ts";
+import { columnarBench } from "./exports/columnar.ts";
+import { parquetBench } from "./exports/parquet.ts";
+import { snapshotBench } from "./exports/snapshot.ts";
+import { attacksBench } from "./graphql/attacks.ts";
+import { graphqlBench } from "./graphql/graphql.ts";
 import type { Bench } from "./harness.ts";
-import { httpBench } from "./http.ts";
-import { indexBench } from "./index.ts";
-import { headerBench, verifyBench } from "./items.ts";
-import { ledgerBench } from "./ledger.ts";
-import { observabilityBench } from "./observability.ts";
-import { parquetBench } from "./parquet.ts";
-import { paymentPricesBench } from "./payment-prices.ts";
-import { routesBench } from "./routes.ts";
-import { smallChainBench } from "./small-chain.ts";
-import { snapshotBench } from "./snapshot.ts";
-import { soakBench } from "./soak.ts";
-import { startBench } from "./start.ts";
-import { unbundleBench } from "./unbundle.ts";
-import { uploadsBench } from "./uploads.ts";
+import { debugBench } from "./http/debug.ts";
+import { eventsBench } from "./http/events.ts";
+import { httpBench } from "./http/http.ts";
+import { observabilityBench } from "./http/observability.ts";
+import { routesBench } from "./http/routes.ts";
+import { indexBench } from "./index/index.ts";
+import { smallChainBench } from "./program/small-chain.ts";
+import { soakBench } from "./program/soak.ts";
+import { startBench } from "./program/start.ts";
+import { bundlesBench } from "./uploads/bundles.ts";
+import { ledgerBench } from "./uploads/ledger.ts";
+import { paymentPricesBench } from "./uploads/payment-prices.ts";
+import { uploadsBench } from "./uploads/uploads.ts";
+import { coldBench } from "./verification/cold.ts";
+import { followBench } from "./verification/follow.ts";
+import { headerBench, verifyBench } from "./verification/items.ts";
+import { unbundleBench } from "./verification/unbundle.ts";
 
 export const benches: readonly Bench[] = [
   headerBench,

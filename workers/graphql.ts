@@ -20,7 +20,7 @@ import { ping } from "../src/threads/ping.ts";
 
 export { ping };
 
-// Content stays fast while expensive queries run (bench/attacks.ts).
+// Content stays fast while expensive queries run (bench/graphql/attacks.ts).
 giveWay();
 
 const servers = new Map<string, Promise<GraphqlServer>>();

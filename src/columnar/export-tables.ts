@@ -82,7 +82,7 @@ export const exportColumns: Readonly<Record<ExportTable, readonly Column[]>> = {
 
 /**
  * How columns without a dictionary are encoded. A dictionary suits values that repeat at random; integers, and ids that
- * repeat in a run, take half the time and space as differences (measured: bench/parquet.ts).
+ * repeat in a run, take half the time and space as differences (measured: bench/exports/parquet.ts).
  */
 export const columnEncodings: Readonly<Record<ExportTable, Readonly<Record<string, ColumnEncoding>>>> = {
   blocks: { indep_hash: "plain", previous_block: "plain", nonce: "plain", hash: "plain" },
@@ -129,7 +129,7 @@ export const columnsWithoutStatistics: Readonly<Record<ExportTable, readonly str
 
 /**
  * Rows of a row group. A reader of one key or one place reads one, and the statistics of all. With a fifth of the
- * rows, pages of scattered rows through DuckDB take a third of the time (bench/columnar.ts).
+ * rows, pages of scattered rows through DuckDB take a third of the time (bench/exports/columnar.ts).
  */
 export const rowGroupRows: Readonly<Record<ExportTable, number>> = {
   blocks: 50_000,

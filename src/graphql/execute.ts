@@ -2,7 +2,7 @@
  * Executes a valid document over the index and writes the response body.
  *
  * graphql-js coerces variables and executes introspection. The rest is executed here, because the execution of
- * graphql-js is most of the cost of a page (2 ms for 100 rows; bench/graphql.ts).
+ * graphql-js is most of the cost of a page (2 ms for 100 rows; bench/graphql/graphql.ts).
  * Source: docs/reference/graphql.md#execution; GraphQL specification (October 2021) §6.
  * @module
  */

@@ -255,7 +255,7 @@ type ResponseSeries = Readonly<{
 
 /**
  * Looks up series without composing their labels, which took most of the time of a counted response (measured: 1.3 of
- * 1.8 µs; bench/observability.ts).
+ * 1.8 µs; bench/http/observability.ts).
  */
 function createSeriesTable(create: (label: RouteLabel, key: SeriesKey) => ResponseSeries) {
   const byLabel = new Map<RouteLabel, Map<string, Map<number, ResponseSeries>>>();

@@ -3,7 +3,7 @@
  *
  * Only this file converts a Failure to a response, and distinguishes 404 from 405.
  * Responses from the response cache bypass the routes: setting one header per request costs more than such a response
- * (8 µs against 5 µs, measured; bench/http.ts).
+ * (8 µs against 5 µs, measured; bench/http/http.ts).
  * Source: docs/reference/gateway.md#which-route-serves-a-request; docs/reference/gateway.md#errors;
  *   docs/reference/gateway.md#request-ids; RFC 9110 §9.3.2 (HEAD).
  * @module

@@ -2,7 +2,7 @@
  * Spans as OTLP in JSON: names in camelCase, ids in hexadecimal, 64-bit integers as decimal text.
  *
  * A span is encoded soon after its end, and its bytes are written directly: texts that were composed, joined and
- * converted, and spans that waited as objects, took three times the CPU (measured; bench/observability.ts).
+ * converted, and spans that waited as objects, took three times the CPU (measured; bench/http/observability.ts).
  * Source: OTLP 1.5, "JSON Protobuf Encoding", messages of trace.v1.
  * @module
  */
@@ -25,7 +25,7 @@ export type SpanWriter = Readonly<{
 
 /**
  * Spans that are encoded together, while the code and its tables are in the processor's cache. Few, because objects
- * that outlive a collection of garbage cost more than their encoding (measured with 512; bench/observability.ts).
+ * that outlive a collection of garbage cost more than their encoding (measured with 512; bench/http/observability.ts).
  */
 const heldMax = 16;
 

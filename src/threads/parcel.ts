@@ -1,6 +1,6 @@
 /**
  * Bytes that a job returns beside its result, transferred instead of copied: a result is copied twice (measured: 0.4 ms
- * of CPU for 350 KB, transferred 0.1 ms; bench/bundles.ts).
+ * of CPU for 350 KB, transferred 0.1 ms; bench/uploads/bundles.ts).
  * @module
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from "node:worker_threads";

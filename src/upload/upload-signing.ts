@@ -2,7 +2,8 @@
  * Signs in threads: receipts in batches, and items for clients that upload without a key.
  *
  * The signature is the largest cost of an upload. While all threads are at work, receipts gather into larger batches.
- * Later work for these uploads is then batched too (measured: 7.7 ms of CPU per item become 6.2, bench/uploads.ts).
+ * Later work for these uploads is then batched too (measured: 7.7 ms of CPU per item become 6.2,
+ * bench/uploads/uploads.ts).
  * @module
  */
 

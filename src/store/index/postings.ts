@@ -2,7 +2,7 @@
  * Writes the posting index: for each key of a row (filter-key.ts) the row's place, sorted by key, then place.
  *
  * Rows that may still be forked away are in a B-tree. Stable rows are sealed into parts (parts.ts), where a row takes a
- * fifth of the time and half of the bytes (measured, bench/index.ts). A part may name a row that was removed or
+ * fifth of the time and half of the bytes (measured, bench/index/index.ts). A part may name a row that was removed or
  * replaced: readers check each row.
  *
  * Entries of the B-tree are sorted before they are written, so that neighbours share a page (1.5 times faster:

@@ -282,7 +282,7 @@ CREATE TABLE token_marks (
 // bundle has the progress of an item.
 //
 // id              unique, and not the primary key: rows are in order of arrival, so that a bundle
-//                 of thousands is planned in a few pages (measured: a third of the time, bench/bundles.ts)
+//                 of thousands is planned in a few pages (measured: a third of the time, bench/uploads/bundles.ts)
 // store           the folder of uploads that has its bytes: several programs may share a ledger, not their disks
 // file            below that folder; the item is `size` bytes from `file_offset` on, as it was sent
 // digest          SHA-256 of the payload, base64url

@@ -19,7 +19,7 @@ export type ItemReader = Readonly<{
   read: (file: string, offset: number, size: number) => Uint8Array;
   /**
    * Reads bytes of a file into the caller's buffer without reading ahead. The bytes of a chunk are contiguous in a
-   * file, or too scattered for reading ahead to pay (bench/bundles.ts).
+   * file, or too scattered for reading ahead to pay (bench/uploads/bundles.ts).
    *
    * @returns How many bytes were read; fewer at the end of the file. Throws system errors.
    */

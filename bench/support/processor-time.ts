@@ -1,0 +1,41 @@
+/**
+ * The CPU time of processes and threads, and the core that one runs on.
+ * @module
+ */
+import { readdirSync, readFileSync } from "node:fs";
+
+/** The prefix that pins a server to one core, if possible, so that the client has another. */
+export function pinned(core: number): string[] {
+  return Bun.which("taskset") === null || navigator.hardwareConcurrency < 2 ? [] : ["taskset", "-c", String(core)];
+}
+
+/** Clock ticks per second of CPU time in /proc. */
+const ticksPerSecond = 100;
+
+/** User and system time of a process and its threads, in seconds. */
+export function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}
+
+/**
+ * CPU time of the threads of a process that run now, in nanoseconds: finer than {@link cpuSeconds}, for short rounds.
+ * Threads that have ended are not in it.
+ */
+export function cpuNanos(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  return threads.reduce((sum, thread) => sum + threadNanos(pid, thread), 0);
+}
+
+/** CPU time of one thread, in nanoseconds; the main thread has the id of the process. */
+export function threadNanos(pid: number, thread: number | string): number {
+  return nanosOf(`/proc/${pid}/task/${thread}/schedstat`);
+}
+
+function nanosOf(path: string): number {
+  try {
+    return Number(readFileSync(path, "utf8").split(" ")[0]);
+  } catch {
+    return 0; // the thread has ended since the list was read
+  }
+}
