@@ -21,8 +21,8 @@ export type RunningLoad = Readonly<{
   stop: () => Promise<void>;
 }>;
 
-/** Starts the streams. @param rate - 0.5 makes all pauses twice as long. */
-export function startLoad(line: DevLine, seed: number, rate = 1): RunningLoad {
+/** Starts the streams. @param pace - Read for each pause; 0.5 makes it twice as long. */
+export function startLoad(line: DevLine, seed: number, pace: () => number): RunningLoad {
   const random = createRandom(seed);
   const signer = createSolanaSigner(new Uint8Array(32).map(() => random.below(256)));
   const stopping = new AbortController();
@@ -42,7 +42,7 @@ export function startLoad(line: DevLine, seed: number, rate = 1): RunningLoad {
         const kind = error instanceof Error ? error.name : "error";
         if (!stopping.signal.aborted) client.wrong(`${name}: ${kind}`, String(error));
       }
-      do if (!stopping.signal.aborted) await Bun.sleep(pauseMs / rate);
+      do if (!stopping.signal.aborted) await Bun.sleep(pauseMs / pace());
       while (isPaused && !stopping.signal.aborted);
     }
   }

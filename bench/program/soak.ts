@@ -29,6 +29,9 @@ const sampleMsMax = 2_000;
 /** Share of the time before samples count: caches fill, code is compiled. */
 const warmUpShare = 1 / 3;
 
+/** How much faster the load is in the warm-up. Else the caches of databases and of records would fill for hours. */
+const warmUpPace = 4;
+
 /** Number of parts of the time; the lowest memory in the rest at the end of each counts. */
 const memoryParts = 15;
 
@@ -66,16 +69,18 @@ export const soakBench: Bench = {
 type Load = Readonly<{ minutes: number; rate: number; seed: number }>;
 
 async function soak(program: RunningProgram, { minutes, rate, seed }: Load): Promise<BenchRow[]> {
-  const load = startLoad(program.line, seed, rate);
+  const startedAt = performance.now();
+  const minutesPassed = () => (performance.now() - startedAt) / minuteMs;
+  const isWarmUp = () => minutesPassed() < minutes * warmUpShare;
+  const load = startLoad(program.line, seed, () => (isWarmUp() ? warmUpPace : 1) * rate);
   const partMinutes = minutes / memoryParts;
   const restMinutes = Math.min(restMinutesMax, partMinutes * restShareMax);
   const sampleMs = Math.min(sampleMsMax, (restMinutes * minuteMs) / 2);
-  const startedAt = performance.now();
   const samples: Sample[] = [];
   let reported = 0;
   for (let passed = 0; passed < minutes; ) {
     await Bun.sleep(sampleMs);
-    passed = (performance.now() - startedAt) / minuteMs;
+    passed = minutesPassed();
     const isAtRest = passed % partMinutes >= partMinutes - restMinutes;
     if (isAtRest) load.pause();
     else load.resume();
