@@ -1,6 +1,6 @@
 /**
  * `bun run bench [words] [--items N]`: runs every bench whose name has one of the words, and prints their rows as a
- * table.
+ * table. A word that no name has is an error.
  * @module
  */
 import { cpus, totalmem } from "node:os";
@@ -10,11 +10,12 @@ import { benches } from "./list.ts";
 
 const { values, positionals: words } = parseArgs({ allowPositionals: true, options: { items: { type: "string" } } });
 const items = values.items === undefined ? undefined : Number(values.items);
-const chosen = benches.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
-if (chosen.length === 0) {
-  console.error(`no bench is named so; there are: ${benches.map(({ name }) => name).join(", ")}`);
+const unknown = words.filter((word) => !benches.some(({ name }) => name.includes(word)));
+if (unknown.length > 0) {
+  console.error(`no bench is named ${unknown.join(" or ")}; there are: ${benches.map(({ name }) => name).join(", ")}`);
   process.exit(2);
 }
+const chosen = benches.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
 // Read before the first round: the working tree may change during the run.
 const heading = machine();
 const rows: BenchRow[] = [];

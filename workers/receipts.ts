@@ -1,5 +1,5 @@
 /**
- * Thread entry: signs receipts. Only this thread reads the key; a signature takes milliseconds.
+ * Thread entry: signs receipts, because a signature takes milliseconds.
  * @module
  */
 import { readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Thread entry: signs data items for clients without a key. Only this thread reads the service's key.
+ * Thread entry: signs data items for clients without a key, with the service's key.
  *
  * The same payload with the same tags always results in the same item: the signature has no salt.
  * Source: docs/reference/upload.md#paying-with-the-request; ANS-104 §2.

@@ -90,7 +90,7 @@ function addIndexMetrics(metrics: Metrics, { reader, follow, jobs, threads }: Ga
   });
   metrics.gaugesOf({
     name: "worker_threads",
-    help: "Threads that live, by pool; a pool without work for a minute has none.",
+    help: "Threads that live, by pool. Most pools have none after a minute without work.",
     label: "pool",
     values: Object.keys(threads()),
     read: threads,

@@ -153,7 +153,7 @@ describe("asking sources in order", () => {
   });
 
   test("a defect is thrown; an aborted call rejects with the caller's reason", async () => {
-    expect(run({ a: { ms: 0, response: "throw" } }, long).result).rejects.toThrow("defect of a");
+    await expect(run({ a: { ms: 0, response: "throw" } }, long).result).rejects.toThrow("defect of a");
     const leaving = new AbortController();
     const { result, stopped } = run({ a: { ms: never, response: "good" } }, long, leaving.signal);
     leaving.abort("left");

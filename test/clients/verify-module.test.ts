@@ -111,6 +111,6 @@ export { VerificationError };
     const script = await Bun.file(join(folder, "cairn-verify/verify.js")).text();
     expect(new Bun.Transpiler({ loader: "js" }).scanImports(script)).toEqual([]);
     const { fetchVerified } = await import(join(folder, "cairn-verify/verify.js"));
-    expect(fetchVerified("A".repeat(43), { gateway: "http://127.0.0.1:1" })).rejects.toThrow();
+    await expect(fetchVerified("A".repeat(43), { gateway: "http://127.0.0.1:1" })).rejects.toThrow();
   });
 });

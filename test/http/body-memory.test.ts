@@ -39,8 +39,8 @@ describe("N6: responses and requests that were rejected", () => {
   test("are counted", async () => {
     const { memory, rejected } = await openFull();
     const account = memory.open(requestOf("192.0.2.2", new AbortController().signal), listener);
-    expect(account.holdResponse(32 * kibibyte)).rejects.toThrow();
-    expect(account.holdRequest(32 * kibibyte, 0)).rejects.toThrow();
+    await expect(account.holdResponse(32 * kibibyte)).rejects.toThrow();
+    await expect(account.holdRequest(32 * kibibyte, 0)).rejects.toThrow();
     const response = withBodySize(new Response("x"), 32 * kibibyte);
     expect((await account.settle(response)).status).toBe(503);
     expect(await rejected()).toEqual(["2", "1"]);

@@ -314,6 +314,7 @@ describe("a body that is not on this disk", () => {
   });
 
   test("is not read on when its reader has left", async () => {
+    const before = content.bytesRead();
     const leaving = await connectRaw(server.url);
     await leaving.write(`GET /raw/${bigSource} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
     await leaving.until("HTTP/1.1 200 ");
@@ -322,6 +323,7 @@ describe("a body that is not on this disk", () => {
       async () => content.openReads(),
       (open) => open === 0,
     );
+    expect(content.bytesRead() - before).toBeLessThan(cold);
   });
 
   test("says one hop more than its request, also where it is in memory", async () => {

@@ -136,7 +136,7 @@ test("a write of several blocks stores all of them or none", async () => {
     );
     const rows = checked.flatMap((each) => (each.kind === "accepted" ? [each.rows] : []));
     expect(rows.length).toBe(3);
-    expect(index.calls.addBlocks(rows)).rejects.toThrow("the height of a block is the tip's plus 1");
+    await expect(index.calls.addBlocks(rows)).rejects.toThrow("the height of a block is the tip's plus 1");
     expect(index.reader.tip()).toBeUndefined();
   } finally {
     index.close();

@@ -55,7 +55,7 @@ describe("N6: compositions", () => {
     (await begin(mebibyte - 1, never))();
     expect(isBegun).toBe(false);
     left.abort(new Error("left"));
-    expect(sixth).rejects.toThrow("left");
+    await expect(sixth).rejects.toThrow("left");
     ends[0]?.();
     (await fifth)();
     for (const end of ends) end();

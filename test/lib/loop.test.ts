@@ -179,7 +179,11 @@ describe("openBackgroundLoop", () => {
 
 describe("the wait between two rounds", () => {
   test("ends after its time", async () => {
-    await createIdleWait(new AbortController().signal).wait(1);
+    const wait = createIdleWait(new AbortController().signal)
+      .wait(20)
+      .then(() => "ended");
+    expect(await Promise.race([wait, yieldToEventLoop().then(() => "lasts")])).toBe("lasts");
+    expect(await wait).toBe("ended");
   });
 
   test("ends when it is woken; the next wait is complete again", async () => {

@@ -41,6 +41,8 @@ export type MemoryContent = Pick<GatewayContentStore, "open" | "openIndexed"> &
     sourceReads: ByteSpan[];
     /** Reads that were begun and have not ended. */
     openReads: () => number;
+    /** Bytes that were read in pieces. */
+    bytesRead: () => number;
     opened: () => number;
   }>;
 
@@ -69,6 +71,7 @@ export function createMemoryContent(): MemoryContent {
   const sourceReads: ByteSpan[] = [];
   let opened = 0;
   let openReads = 0;
+  let bytesRead = 0;
 
   const open = (id: Id, item: MemoryItem): OpenContent => {
     const { body } = item;
@@ -82,7 +85,9 @@ export function createMemoryContent(): MemoryContent {
         for (let at = start; at < end; at += pieceBytes) {
           await Bun.sleep(0);
           if (item.breaksAt !== undefined && at >= item.breaksAt) throw new Failure("source_failed", { at });
-          yield body.subarray(at, Math.min(end, at + pieceBytes));
+          const piece = body.subarray(at, Math.min(end, at + pieceBytes));
+          bytesRead += piece.length;
+          yield piece;
         }
       } finally {
         openReads -= 1;
@@ -142,6 +147,7 @@ export function createMemoryContent(): MemoryContent {
     },
     sourceReads,
     openReads: () => openReads,
+    bytesRead: () => bytesRead,
     opened: () => opened,
     open: async (id) => openItem(id),
     openIndexed: async (id) => {

@@ -242,7 +242,7 @@ for (const kind of ledgerKinds())
       await payment.credit(bob, 10n);
       await approve("some", bob, 10n);
       const reported = pay("item", 1_011n, { paidBy: [bob] });
-      expect(reported).rejects.toMatchObject({
+      await expect(reported).rejects.toMatchObject({
         code: "insufficient_balance",
         context: { needed: 1_011n, available: 1_010n },
       });
