@@ -144,6 +144,18 @@ describe("the source tree", () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
+  test("records runs in rows that are short, name their commit and need no other row", () => {
+    const lines = readFileSync(join(root, "docs/evidence.md"), "utf8").split("\n");
+    const rows = lines.filter((line) => line.startsWith("|") && !/^\| date |^\|---/.test(line));
+    const faults = rows.filter((row) => {
+      const [date = "", commit = "", ...rest] = row.slice(2, -2).split(" | ");
+      const isComplete = /^\d{4}-\d\d-\d\d$/.test(date) && /^[0-9a-f]{7,40}(, [0-9a-f]{7,40})*$/.test(commit);
+      return !isComplete || rest.length !== 3 || row.length > 400 || /the same|as below|row above/i.test(row);
+    });
+    expect(rows.length).toBeGreaterThan(50);
+    expect(faults).toEqual([]);
+  });
+
   test("gives the tests of the third tier no size that they do not read", () => {
     const texts = new Map(readSources("test").map((source) => [source.path, source]));
     const readBy = (path: string, seen: Set<string>): string => {
