@@ -26,15 +26,15 @@ import type { RootSpec } from "../store/root-spec.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import { type ContentBlockList, createBlockGuard } from "./block-guard.ts";
 import { type Bodies, type CheckTransaction, createBodies } from "./bodies.ts";
-import { createChunkCheck, createPieceHash, type HashPiece } from "./content-threads.ts";
-import { createElsewhere, type Elsewhere, type LookupStats } from "./elsewhere.ts";
-import { createFill, type Fill } from "./fill.ts";
-import { type CheckItem, createItemFinder } from "./find-item.ts";
-import type { OpenContent } from "./open-content.ts";
+import { createChunkCheck } from "./chunk-check.ts";
+import { type CacheFetcher, createCacheFetcher } from "./fetch-to-cache.ts";
 import { openFound, openLocated } from "./open-place.ts";
-import { createRootDigests } from "./root-digests.ts";
+import type { OpenContent } from "./opened-content.ts";
+import { createPieceHash, createRootDigests, type HashPiece } from "./root-digests.ts";
 import { type CheckBlockNames, createRootTransactions } from "./root-transactions.ts";
+import { createUnindexedLookup, type LookupStats, type UnindexedLookup } from "./unindexed-lookup.ts";
 import { createUploadedContent, type FindUploaded } from "./uploaded.ts";
+import { type CheckItem, createHintVerifier } from "./verify-hint.ts";
 import type { CheckItemMessage } from "./whole.ts";
 
 /** Data on this disk that stays until it is released. */
@@ -75,7 +75,7 @@ export type GatewayContentStore = Content &
     /** Forgets all that was found outside of the index: blocks were taken back. */
     forgetAll: () => void;
     /** Fetches under way and since the start. */
-    stats: Fill["stats"];
+    stats: CacheFetcher["stats"];
   }>;
 
 /** What content is made of. */
@@ -115,14 +115,14 @@ export function openContent(parts: ContentParts): GatewayContentStore {
   const chunks = createChunks(parts.chunkNodes, nodes, parts.checks.chunk);
   const bodies = createBodies(nodes, gateways, parts.checks.transaction);
   const life = new AbortController();
-  const fill = createFill({ extents, chunks, bodies, life: life.signal, fetchMsMax: parts.fetchMsMax });
+  const fetcher = createCacheFetcher({ extents, chunks, bodies, life: life.signal, fetchMsMax: parts.fetchMsMax });
   const rootDigests = createRootDigests(extents, parts.checks.hashPiece, life.signal);
-  const elsewhere = openElsewhere(parts, bodies, fill);
+  const lookup = createLookup(parts, bodies, fetcher);
   const guard = createBlockGuard(reader, parts.blockList);
   const uploaded = createUploadedContent(parts.findUploaded ?? (async () => undefined), guard);
   const digests = new LRUCache<Id, Uint8Array>({ ...entryLimit(digestsMax), ttl: digestStoredMs });
   const checkItemMessage = parts.checks.itemMessage;
-  const openParts = { extents, fill, guard, gateways, digests, rootDigests, elsewhere, checkItemMessage };
+  const openParts = { extents, fetcher, guard, gateways, digests, rootDigests, lookup, checkItemMessage };
 
   /** Opens what the index has; undefined also when an item is not at the place that another gateway's index states. */
   async function openHere(id: Id, signal: AbortSignal): Promise<OpenContent | undefined> {
@@ -137,7 +137,7 @@ export function openContent(parts: ContentParts): GatewayContentStore {
 
   async function openImported({ id, rootId, itemOffset }: Located, signal: AbortSignal) {
     try {
-      return openFound(openParts, id, await elsewhere.findAt(id, { rootId, path: [], itemOffset }, signal));
+      return openFound(openParts, id, await lookup.findAt(id, { rootId, path: [], itemOffset }, signal));
     } catch (error) {
       if (error instanceof Failure && error.code === "not_found") return undefined;
       throw error;
@@ -147,7 +147,7 @@ export function openContent(parts: ContentParts): GatewayContentStore {
   return {
     async open(id, signal, hint) {
       const here = (await openHere(id, signal)) ?? (await uploaded.open(id));
-      return here ?? openFound(openParts, id, await elsewhere.find(id, hint, signal));
+      return here ?? openFound(openParts, id, await lookup.find(id, hint, signal));
     },
     async openIndexed(id, signal) {
       const here = (await openHere(id, signal)) ?? (await uploaded.open(id));
@@ -156,13 +156,13 @@ export function openContent(parts: ContentParts): GatewayContentStore {
     },
     async openIndexFile(id, signal) {
       const here = (await openHere(id, signal)) ?? (await uploaded.open(id));
-      return here ?? openFound(openParts, id, await elsewhere.findWithoutFiles(id, signal));
+      return here ?? openFound(openParts, id, await lookup.findWithoutFiles(id, signal));
     },
-    ensure: (root, span, signal) => ensure({ extents, fill }, root, span, signal),
-    keep: fill.keep,
-    forget: elsewhere.forget,
-    forgetAll: elsewhere.forgetAll,
-    stats: fill.stats,
+    ensure: (root, span, signal) => ensure({ extents, fetcher }, root, span, signal),
+    keep: fetcher.keep,
+    forget: lookup.forget,
+    forgetAll: lookup.forgetAll,
+    stats: fetcher.stats,
     async close() {
       life.abort(new DOMException("content was closed", "AbortError"));
       await rootDigests.ended();
@@ -175,32 +175,32 @@ function isImportedItem({ kind, pending, verified }: Located): boolean {
   return kind === "item" && !pending && !verified;
 }
 
-function openElsewhere(parts: ContentParts, bodies: Bodies, fill: Fill): Elsewhere {
+function createLookup(parts: ContentParts, bodies: Bodies, fetcher: CacheFetcher): UnindexedLookup {
   const { reader, nodes, gateways, extents, checks } = parts;
   const roots = createRootTransactions({
     reader,
     bodies,
     nodes,
-    keep: fill.keep,
+    keep: fetcher.keep,
     checkBlockNames: checks.blockNames,
   });
-  const items = createItemFinder({ roots, extents, fill, checkItem: checks.item });
-  return createElsewhere({
+  const hintVerifier = createHintVerifier({ roots, extents, fetcher, checkItem: checks.item });
+  return createUnindexedLookup({
     bodies,
     gateways,
     roots,
     files: parts.rootFiles,
     queries: parts.rootQueries,
-    items,
+    hintVerifier,
     foundItems: parts.foundItems,
-    fill,
+    fetcher,
     findMsMax: parts.findMsMax,
     onLookup: parts.onLookup,
   });
 }
 
 async function ensure(
-  { extents, fill }: Readonly<{ extents: Extents; fill: Fill }>,
+  { extents, fetcher }: Readonly<{ extents: Extents; fetcher: CacheFetcher }>,
   root: RootSpec,
   span: ByteSpan,
   signal: AbortSignal,
@@ -215,7 +215,7 @@ async function ensure(
         await extents.read(root, { start: at, end: Math.min(end, at + extentCallBytesMax) });
       }
     }
-    await fill.ensure(root, span, signal);
+    await fetcher.ensure(root, span, signal);
     return { path: extents.path(root), release };
   } catch (error) {
     release();

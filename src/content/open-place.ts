@@ -12,13 +12,13 @@ import type { Place } from "../store/index/place.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { BlockGuard } from "./block-guard.ts";
 import { isAbsence } from "./bodies.ts";
-import type { Found } from "./elsewhere.ts";
-import type { Fill } from "./fill.ts";
-import type { FoundItem } from "./find-item.ts";
+import type { CacheFetcher } from "./fetch-to-cache.ts";
 import { headerTag } from "./header-tag.ts";
-import type { HotContent, OpenContent } from "./open-content.ts";
+import type { HotContent, OpenContent } from "./opened-content.ts";
 import { hashedLaterMin, type RootDigests } from "./root-digests.ts";
 import { type ReadParts, readSpan, readWhole } from "./root-reads.ts";
+import type { Found } from "./unindexed-lookup.ts";
+import type { FoundItem } from "./verify-hint.ts";
 import { type BeginWhole, beginItem, beginRoot, createLearning, type ItemWholeParts } from "./whole.ts";
 
 /** What opening needs. */
@@ -87,14 +87,14 @@ export function openLocated(parts: OpenParts, located: Located): OpenContent | u
 
 /** No block says that the data of a pending transaction exists: what no source has is not found. */
 function withAbsence(parts: OpenParts): OpenParts {
-  const at: Fill["at"] = async (root, position, signal) => {
+  const fetchAt: CacheFetcher["fetchAt"] = async (root, position, signal) => {
     try {
-      return await parts.fill.at(root, position, signal);
+      return await parts.fetcher.fetchAt(root, position, signal);
     } catch (error) {
       throw isAbsence(error) ? new Failure("not_found", { id: root.id }, error) : error;
     }
   };
-  return { ...parts, fill: { ...parts.fill, at } };
+  return { ...parts, fetcher: { ...parts.fetcher, fetchAt } };
 }
 
 /** Opens what was found elsewhere. */
@@ -251,11 +251,11 @@ function hotContent(
 /** Notes whether anything is fetched. */
 function withFetchNote(parts: OpenParts): Readonly<{ parts: OpenParts; fetched: () => boolean }> {
   let hasFetched = false;
-  const at: Fill["at"] = (...asked) => {
+  const fetchAt: CacheFetcher["fetchAt"] = (...asked) => {
     hasFetched = true;
-    return parts.fill.at(...asked);
+    return parts.fetcher.fetchAt(...asked);
   };
-  return { parts: { ...parts, fill: { ...parts.fill, at } }, fetched: () => hasFetched };
+  return { parts: { ...parts, fetcher: { ...parts.fetcher, fetchAt } }, fetched: () => hasFetched };
 }
 
 /** Unproven content of a gateway: passed through, never stored, never verified. */

@@ -4,11 +4,12 @@
  * Source: docs/decisions/104-cold-content.md.
  * @module
  */
+import type { HashPieceJob } from "../../workers/content.ts";
 import type { Id } from "../arweave/id.ts";
-import { extentCallBytesMax } from "../store/extents/extent-reads.ts";
+import { extentCallBytesMax, hotSpanMax } from "../store/extents/extent-reads.ts";
 import type { Extents } from "../store/extents/extents.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import type { HashPiece } from "./content-threads.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
 
 /** Learns the hashes of complete data. */
 export type RootDigests = Readonly<{
@@ -71,5 +72,18 @@ export function createRootDigests(
       if (isIdle) working = work();
     },
     ended: () => working,
+  };
+}
+
+/** Adds the next piece of data to its hash. The buffer of the piece may be empty afterwards. */
+export type HashPiece = (job: HashPieceJob, signal: AbortSignal) => Promise<Uint8Array | undefined>;
+
+/** Hashes pieces that were read from the content cache, in the thread, which has the hash of the earlier pieces. */
+export function createPieceHash(thread: Pick<Pool<Workers["content"]>, "run">): HashPiece {
+  return (job, signal) => {
+    const { buffer, length } = job.bytes;
+    // The cache may hold the buffer of a small span.
+    const isOwn = length > hotSpanMax && buffer instanceof ArrayBuffer;
+    return thread.run("hashPiece", job, { signal, transfer: isOwn ? [buffer] : [] });
   };
 }

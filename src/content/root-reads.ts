@@ -9,7 +9,7 @@ import { ignoreRejection, linkedController } from "../lib/stop.ts";
 import { extentCallBytesMax } from "../store/extents/extent-reads.ts";
 import type { Extents } from "../store/extents/extents.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import { type Fill, type FilledPiece, likelyChunk } from "./fill.ts";
+import { type CacheFetcher, type FetchedPiece, likelyChunk } from "./fetch-to-cache.ts";
 
 /** Bytes of a piece. A reader that has stopped taking holds one, and thousands of readers may have stopped. */
 const pieceBytes = 64 * 1024;
@@ -18,7 +18,7 @@ const pieceBytes = 64 * 1024;
 export const chunksAhead = 7;
 
 /** What reading needs. */
-export type ReadParts = Readonly<{ extents: Extents; fill: Fill }>;
+export type ReadParts = Readonly<{ extents: Extents; fetcher: CacheFetcher }>;
 
 /**
  * Gives the bytes of a span in order, in pieces of at most 64 KiB or of a fetched chunk.
@@ -32,29 +32,29 @@ export async function* readSpan(
   span: ByteSpan,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
-  const { extents, fill } = parts;
+  const { extents, fetcher } = parts;
   const own = linkedController(signal);
   const fetchAhead = createFetchAhead(parts, root, span, own.controller.signal);
-  const endViews = fill.beginViews();
-  const cut = (filled: FilledPiece | undefined, part: ByteSpan) =>
-    cutPiece(filled, part, span.end, endViews !== undefined);
-  let unkept: FilledPiece | undefined; // bytes that could not be stored, and are here only
+  const endViews = fetcher.beginViews();
+  const cut = (fetched: FetchedPiece | undefined, part: ByteSpan) =>
+    cutPiece(fetched, part, span.end, endViews !== undefined);
+  let unstored: FetchedPiece | undefined; // bytes that could not be stored, and are here only
   try {
     for (let at = span.start; at < span.end; ) {
       signal.throwIfAborted();
       const part = { start: at, end: Math.min(span.end, at - (at % pieceBytes) + pieceBytes) };
-      let from = unkept ?? fill.recent(root, at);
+      let from = unstored ?? fetcher.recent(root, at);
       let piece = cut(from, part) ?? (await extents.read(root, part));
       // At the beginning of each fetched chunk, so that as many are always under way.
-      if (unkept === undefined && (piece === undefined || at === from?.start)) fetchAhead(at);
+      if (unstored === undefined && (piece === undefined || at === from?.start)) fetchAhead(at);
       if (piece === undefined) {
-        from = await fill.at(root, at, own.controller.signal);
-        unkept = from.isStored ? undefined : from;
+        from = await fetcher.fetchAt(root, at, own.controller.signal);
+        unstored = from.isStored ? undefined : from;
         piece = cut(from, part);
       }
-      assert(piece !== undefined && piece.length > 0, "the filled range covers the requested one");
+      assert(piece !== undefined && piece.length > 0, "the fetched range covers the requested one");
       at += piece.length;
-      fill.forgetRecent(root, from, at);
+      fetcher.forgetRecent(root, from, at);
       yield piece;
     }
   } finally {
@@ -100,17 +100,17 @@ export async function readWhole(
  * What a piece has from the beginning of a part: the rest of the piece as a view where views are allowed; otherwise a
  * copy of the part, since a view keeps all of the piece in memory while a slow reader reads.
  */
-function cutPiece(filled: FilledPiece | undefined, part: ByteSpan, spanEnd: number, allowsViews: boolean) {
-  if (filled === undefined || part.start < filled.start) return undefined;
-  const isView = allowsViews && filled.bytes.length <= chunkSize;
-  const view = filled.bytes.subarray(part.start - filled.start, (isView ? spanEnd : part.end) - filled.start);
+function cutPiece(fetched: FetchedPiece | undefined, part: ByteSpan, spanEnd: number, allowsViews: boolean) {
+  if (fetched === undefined || part.start < fetched.start) return undefined;
+  const isView = allowsViews && fetched.bytes.length <= chunkSize;
+  const view = fetched.bytes.subarray(part.start - fetched.start, (isView ? spanEnd : part.end) - fetched.start);
   if (view.length === 0) return undefined;
   return isView ? view : view.slice();
 }
 
 /** Creates a function that starts fetching the chunks of a span after the one of a position, each once. */
 function createFetchAhead(
-  { extents, fill }: ReadParts,
+  { extents, fetcher }: ReadParts,
   root: RootSpec,
   span: ByteSpan,
   signal: AbortSignal,
@@ -123,7 +123,7 @@ function createFetchAhead(
     while (next < end) {
       const chunk = likelyChunk(root.size, next);
       if (!extents.present(root, { start: next, end: Math.min(chunk.end, span.end) })) {
-        ignoreRejection(fill.at(root, next, signal)); // its failure shows when the reader comes to it
+        ignoreRejection(fetcher.fetchAt(root, next, signal)); // its failure shows when the reader comes to it
       }
       next = chunk.end;
     }

@@ -19,7 +19,7 @@ import type { IndexReader, Located } from "../store/index/index-types.ts";
 import type { Place } from "../store/index/place.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Bodies, ValidTransaction } from "./bodies.ts";
-import type { Fill } from "./fill.ts";
+import type { CacheFetcher } from "./fetch-to-cache.ts";
 
 /** A transaction that holds bundles. */
 export type RootTransaction = Readonly<{
@@ -47,7 +47,7 @@ export type RootTransactionsParts = Readonly<{
   reader: Pick<IndexReader, "locate" | "block">;
   bodies: Bodies;
   nodes: Nodes;
-  keep: Fill["keep"];
+  keep: CacheFetcher["keep"];
   checkBlockNames: CheckBlockNames;
 }>;
 

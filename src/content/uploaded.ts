@@ -21,8 +21,8 @@ import type { ByteSpan } from "../lib/range.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import type { BlockGuard } from "./block-guard.ts";
-import type { OpenContent } from "./open-content.ts";
 import { contentBufferBytesMax } from "./open-place.ts";
+import type { OpenContent } from "./opened-content.ts";
 
 /** Finds payloads by id; undefined for what was not uploaded, or is no longer stored. */
 export type FindUploaded = (id: Id) => Promise<UploadedPayload | undefined>;

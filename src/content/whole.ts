@@ -10,9 +10,9 @@ import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import type { Extents } from "../store/extents/extents.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import type { Elsewhere } from "./elsewhere.ts";
-import type { FoundItem } from "./find-item.ts";
 import { type ReadParts, readWhole } from "./root-reads.ts";
+import type { UnindexedLookup } from "./unindexed-lookup.ts";
+import type { FoundItem } from "./verify-hint.ts";
 
 /** Content going by. */
 export type WholeHash = Readonly<{
@@ -33,7 +33,7 @@ export type CheckItemMessage = (job: CheckItemMessageJob, signal: AbortSignal) =
 
 /** The inputs for items. */
 export type ItemWholeParts = ReadParts &
-  Readonly<{ elsewhere: Pick<Elsewhere, "learnt" | "markWrong">; checkItemMessage: CheckItemMessage }>;
+  Readonly<{ lookup: Pick<UnindexedLookup, "learnt" | "markWrong">; checkItemMessage: CheckItemMessage }>;
 
 /** Hashed in one go on the calling thread. */
 const hashedAtOnceMax = 2 ** 20;
@@ -131,10 +131,10 @@ export function beginItem(parts: ItemWholeParts, id: Id, item: FoundItem): Begin
       const { message, digest } = hash.finish();
       const fault = await parts.checkItemMessage({ header, message }, signal);
       if (fault === undefined) {
-        parts.elsewhere.learnt(id, item, digest);
+        parts.lookup.learnt(id, item, digest);
         return digest;
       }
-      parts.elsewhere.markWrong(id, item);
+      parts.lookup.markWrong(id, item);
       throw new Failure("source_failed", { id, reason: fault });
     };
     return { update: hash.update, finish };

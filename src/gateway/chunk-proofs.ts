@@ -18,7 +18,7 @@ import {
 } from "../arweave/merkle.ts";
 import { buildTxTree, layoutTransactions, type PlacedTransaction, type TxTree } from "../arweave/tx-root.ts";
 import type { Content } from "../content/content.ts";
-import type { OpenContent } from "../content/open-content.ts";
+import type { OpenContent } from "../content/opened-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { entryLimit } from "../lib/entry-limit.ts";

@@ -2,7 +2,7 @@
  * Content as base64url within a text, written piece by piece so that the event loop is not blocked.
  * @module
  */
-import { beginComposing, bringToDisk, type OpenContent } from "../content/open-content.ts";
+import { beginComposing, bringToDisk, type OpenContent } from "../content/opened-content.ts";
 import { assert } from "../lib/assert.ts";
 import { type Composing, sliceBytesMax } from "../lib/event-loop.ts";
 

@@ -6,7 +6,7 @@
 import { type ItemHeader, readItemHeader } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Content } from "../content/content.ts";
-import type { OpenContent } from "../content/open-content.ts";
+import type { OpenContent } from "../content/opened-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { utf8Bytes } from "../lib/bytes.ts";

@@ -7,8 +7,8 @@
  */
 
 import type { Nodes } from "../chain/nodes.ts";
-import { type LookupStats, lookupOutcomes, lookupSources } from "../content/elsewhere.ts";
-import type { FillStats } from "../content/fill.ts";
+import type { FetchStats } from "../content/fetch-to-cache.ts";
+import { type LookupStats, lookupOutcomes, lookupSources } from "../content/unindexed-lookup.ts";
 import { Failure } from "../failures.ts";
 import { faultReasons } from "../lib/http-client.ts";
 import type { Metrics } from "../lib/metrics.ts";
@@ -25,7 +25,7 @@ export type GatewayMetrics = Readonly<{
   /** Content on this disk. */
   cache: () => ExtentStats;
   /** Fetches of content since the start, and those under way. */
-  fetches: () => FillStats;
+  fetches: () => FetchStats;
   /** Jobs that wait or run, by the name of their threads. */
   jobs: () => Readonly<Record<string, number>>;
   /** Threads that live, by the same names. */

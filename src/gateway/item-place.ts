@@ -4,7 +4,7 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
-import type { OpenContent } from "../content/open-content.ts";
+import type { OpenContent } from "../content/opened-content.ts";
 
 /** Offsets and sizes in bytes. */
 export type ItemPlace = Readonly<{

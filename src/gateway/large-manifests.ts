@@ -9,7 +9,7 @@
  */
 import { manifestSizeMax, type ResolvedPath } from "../arweave/manifest.ts";
 import { saltSize } from "../arweave/manifest-scan.ts";
-import type { OpenContent } from "../content/open-content.ts";
+import type { OpenContent } from "../content/opened-content.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";

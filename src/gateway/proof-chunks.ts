@@ -4,8 +4,8 @@
  */
 import { type ProofChunk, proofChunksMax } from "../arweave/proof.ts";
 import type { Chunks as ProvenChunks } from "../chain/chunks.ts";
-import { likelyChunk } from "../content/fill.ts";
-import type { OpenContent } from "../content/open-content.ts";
+import { likelyChunk } from "../content/fetch-to-cache.ts";
+import type { OpenContent } from "../content/opened-content.ts";
 import { Failure } from "../failures.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { WeaveSpan } from "../store/index/index-types.ts";

@@ -22,7 +22,7 @@ import {
 } from "../arweave/proof.ts";
 import type { Chunks as ProvenChunks } from "../chain/chunks.ts";
 import type { Content } from "../content/content.ts";
-import type { OpenContent } from "../content/open-content.ts";
+import type { OpenContent } from "../content/opened-content.ts";
 import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import type { Composing } from "../lib/event-loop.ts";

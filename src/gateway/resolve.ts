@@ -16,7 +16,7 @@ import {
   resolvePath,
 } from "../arweave/manifest.ts";
 import type { Content } from "../content/content.ts";
-import type { OpenContent } from "../content/open-content.ts";
+import type { OpenContent } from "../content/opened-content.ts";
 import { Failure } from "../failures.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import type { LargeManifests } from "./large-manifests.ts";

@@ -7,7 +7,7 @@ import type { Address, Id } from "../arweave/id.ts";
 import type { Tag } from "../arweave/tags.ts";
 import { readTransactionHeader } from "../arweave/transaction.ts";
 import type { Content } from "../content/content.ts";
-import type { OpenContent } from "../content/open-content.ts";
+import type { OpenContent } from "../content/opened-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";

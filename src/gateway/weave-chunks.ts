@@ -10,7 +10,7 @@ import { LRUCache } from "lru-cache";
 import { type PostedChunk, readServedChunk, type ServedChunk } from "../arweave/chunk.ts";
 import type { ChunkedData, ProvenChunk, Chunks as ProvenChunks } from "../chain/chunks.ts";
 import type { Content } from "../content/content.ts";
-import { likelyChunk } from "../content/fill.ts";
+import { likelyChunk } from "../content/fetch-to-cache.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url } from "../lib/base64url.ts";

@@ -17,7 +17,7 @@ import {
 import { readItemHeader } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
 import { tagValue } from "../arweave/tags.ts";
-import type { OpenContent } from "../content/open-content.ts";
+import type { OpenContent } from "../content/opened-content.ts";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import { withDeadline } from "../lib/stop.ts";

@@ -8,7 +8,7 @@ import { bundleCountSize, bundleEntrySize, writeBundleHeader } from "../../src/a
 import type { Id } from "../../src/arweave/id.ts";
 import type { Hint } from "../../src/chain/hint.ts";
 import { walkReadsMax, walkToItem } from "../../src/content/bundle-walk.ts";
-import { likelyChunk } from "../../src/content/fill.ts";
+import { likelyChunk } from "../../src/content/fetch-to-cache.ts";
 import { madeId } from "../chain/data-node.ts";
 import { createChance, mutateBytes, mutationSeed } from "../support/mutate.ts";
 import { bundleOf, bundleTags, forgedItem, type MadeItem, makeItem, makeNested, placesIn } from "./bundles.ts";

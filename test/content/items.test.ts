@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idBytes } from "../../src/arweave/id.ts";
 import type { Hint } from "../../src/chain/hint.ts";
-import type { OpenContent } from "../../src/content/open-content.ts";
+import type { OpenContent } from "../../src/content/opened-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { isChunkRequest, madeId } from "../chain/data-node.ts";

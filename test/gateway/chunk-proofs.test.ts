@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { dataRootOf } from "../../src/arweave/merkle.ts";
-import type { OpenContent } from "../../src/content/open-content.ts";
+import type { OpenContent } from "../../src/content/opened-content.ts";
 import { createChunkProofs } from "../../src/gateway/chunk-proofs.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import type { WeaveSpan } from "../../src/store/index/index-types.ts";

@@ -5,7 +5,7 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import type { OpenContent } from "../../src/content/open-content.ts";
+import type { OpenContent } from "../../src/content/opened-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { createResolver } from "../../src/gateway/resolve.ts";
 import {

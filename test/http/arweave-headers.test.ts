@@ -9,7 +9,7 @@ import { createDataItem, readItemHeader } from "../../src/arweave/data-item.ts";
 import { addressFromBytes, type Id, idFromBytes, idOfSignature } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
-import type { OpenContent } from "../../src/content/open-content.ts";
+import type { OpenContent } from "../../src/content/opened-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { createResolver } from "../../src/gateway/resolve.ts";
 import { createSignedContent, type SignedContent } from "../../src/gateway/signed-content.ts";

@@ -6,7 +6,7 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
-import type { OpenContent } from "../../src/content/open-content.ts";
+import type { OpenContent } from "../../src/content/opened-content.ts";
 import type { GatewayOptions } from "../../src/http/gateway/gateway.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
 import { openGatewayServer, type WireResponse, wire } from "../support/gateway-server.ts";

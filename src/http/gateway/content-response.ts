@@ -8,7 +8,7 @@
  *   docs/reference/gateway.md#content-responses; measurements: docs/evidence.md.
  * @module
  */
-import { beginComposing, bringToDisk, type HotContent, type OpenContent } from "../../content/open-content.ts";
+import { beginComposing, bringToDisk, type HotContent, type OpenContent } from "../../content/opened-content.ts";
 import { Failure, failures } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Composing } from "../../lib/event-loop.ts";

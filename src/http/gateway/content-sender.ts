@@ -6,7 +6,7 @@
 import type { Id } from "../../arweave/id.ts";
 import { type Hint, readHintHeaders } from "../../chain/hint.ts";
 import type { Content, GatewayContentStore } from "../../content/content.ts";
-import type { OpenContent } from "../../content/open-content.ts";
+import type { OpenContent } from "../../content/opened-content.ts";
 import { itemPlaceOf } from "../../gateway/item-place.ts";
 import { contentById, type Resolver } from "../../gateway/resolve.ts";
 import type { FindSignedContent, SignedContent } from "../../gateway/signed-content.ts";

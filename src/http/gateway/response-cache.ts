@@ -9,7 +9,7 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Id } from "../../arweave/id.ts";
-import type { HotContent } from "../../content/open-content.ts";
+import type { HotContent } from "../../content/opened-content.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { entryLimit } from "../../lib/entry-limit.ts";
 import { arweaveHeaderBytes } from "./content-headers.ts";

@@ -1,6 +1,6 @@
 /**
- * Fetches bytes of roots to this disk. Concurrent requests for one byte share one fetch; the bytes are checked and
- * stored. A reader that leaves does not abort a fetch that others wait for.
+ * Fetches bytes of roots to the content cache on this disk. Concurrent requests for one byte share one fetch; the bytes
+ * are checked and stored. A reader that leaves does not abort a fetch that others wait for.
  * @module
  */
 import { LRUCache } from "lru-cache";
@@ -16,44 +16,42 @@ import type { Extents } from "../store/extents/extents.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import { type Bodies, isAbsence } from "./bodies.ts";
 
-/** Checked bytes `[start, start + bytes.length)` of a root, and whether they were stored. */
-export type FilledPiece = Readonly<{ start: number; bytes: Uint8Array; isStored: boolean }>;
+/** Checked bytes `[start, start + bytes.length)` of a root. */
+export type FetchedPiece = Readonly<{ start: number; bytes: Uint8Array; isStored: boolean }>;
 
-/** The filling of the cache. */
-export type Fill = Readonly<{
+export type CacheFetcher = Readonly<{
   /**
-   * Gives checked bytes that cover a byte of a root, from upstream; they are stored if there is space.
+   * Fetches checked bytes that cover a byte of a root; they are stored if there is space.
    * @throws Failure `source_failed`, `source_timeout`, `busy`; the signal's reason.
    */
-  at: (root: RootSpec, at: number, signal: AbortSignal) => Promise<FilledPiece>;
+  fetchAt: (root: RootSpec, at: number, signal: AbortSignal) => Promise<FetchedPiece>;
   /**
-   * A piece that `at` gave and that no reader has read to its end yet, without a request. Few are in memory; the
-   * others are on disk.
+   * A piece that `fetchAt` returned and that no reader has read to its end yet, without a request. Few are in memory;
+   * the others are on disk.
    */
-  recent: (root: RootSpec, at: number) => FilledPiece | undefined;
+  recent: (root: RootSpec, at: number) => FetchedPiece | undefined;
   /** Forgets a piece of `recent`, if a reader at this position has read it to its end. */
-  forgetRecent: (root: RootSpec, piece: FilledPiece | undefined, at: number) => void;
+  forgetRecent: (root: RootSpec, piece: FetchedPiece | undefined, at: number) => void;
   /**
-   * Lets a reader give on views of pieces, which keep all of a piece in memory while its reader is slow.
-   * @returns Ends it; undefined: too many readers do, this one must copy.
+   * Permits a reader to return views of pieces. A view keeps all of a piece in memory until its reader takes it.
+   * @returns Ends the permission; undefined: too many readers have one, this one must copy.
    */
   beginViews: () => Release | undefined;
   /**
-   * Makes a span present. Throws as `at`; Failure `busy` when it cannot be stored.
+   * Makes a span present. Throws as `fetchAt`; Failure `busy` when it cannot be stored.
    */
   ensure: (root: RootSpec, span: ByteSpan, signal: AbortSignal) => Promise<void>;
   /** Stores a whole body that is checked already. Returns false when some of it could not be stored. */
   keep: (root: RootSpec, body: Uint8Array) => Promise<boolean>;
-  /** Fetches under way, and those that wait. */
-  stats: () => FillStats;
+  stats: () => FetchStats;
 }>;
 
-/** Fetches under way, and those since the start. */
-export type FillStats = Readonly<{
+/** Fetches now, and since the start. */
+export type FetchStats = Readonly<{
   fetching: number;
   waiting: number;
   fetched: number;
-  /** Those that no source could carry out. */
+  /** Fetches that no source could carry out. */
   failed: number;
   bytes: number;
 }>;
@@ -74,13 +72,13 @@ const fetchMsDefault = 60_000;
 const recentBytesMax = 16 * 2 ** 20;
 const recentEntryBytes = 512;
 
-/** Readers that may give on views: each holds at most the chunk that is sent and the next one. */
+/** Readers that may return views: each holds at most the chunk that is sent and the next one. */
 const viewersMax = 64;
 
 /** A last chunk under this takes half of its predecessor where a client library cut the data. */
 const lastChunkSizeMin = 32_768;
 
-export type FillParts = Readonly<{
+export type CacheFetcherParts = Readonly<{
   extents: Extents;
   chunks: Chunks;
   bodies: Bodies;
@@ -90,12 +88,13 @@ export type FillParts = Readonly<{
   fetchMsMax?: number | undefined;
 }>;
 
-export function createFill(parts: FillParts): Fill {
+export function createCacheFetcher(parts: CacheFetcherParts): CacheFetcher {
   const { extents } = parts;
   const fetches = createFetches(parts);
   const recents = createRecents();
-  const flights = createSingleFlight<FilledPiece>();
-  async function at(root: RootSpec, position: number, signal: AbortSignal): Promise<FilledPiece> {
+  const flights = createSingleFlight<FetchedPiece>();
+
+  async function fetchAt(root: RootSpec, position: number, signal: AbortSignal): Promise<FetchedPiece> {
     // Most data is cut as client libraries do it: all who want a chunk ask under its first byte and share a flight.
     for (const key of [likelyChunk(root.size, position).start, position]) {
       const piece = await flights.run(`${keyOf(root)}:${key}`, signal, (own) => fetches.fetch(root, position, own));
@@ -110,7 +109,7 @@ export function createFill(parts: FillParts): Fill {
     const worker = async () => {
       for (const { start, end } of positions) {
         for (let position = start; position < end; ) {
-          const piece = await at(root, position, own.controller.signal);
+          const piece = await fetchAt(root, position, own.controller.signal);
           if (!piece.isStored) throw new Failure("busy", { id: root.id, reason: "no space for content" });
           position = piece.start + piece.bytes.length;
         }
@@ -125,8 +124,8 @@ export function createFill(parts: FillParts): Fill {
   }
 
   return {
-    async at(root, position, signal) {
-      const piece = await at(root, position, signal);
+    async fetchAt(root, position, signal) {
+      const piece = await fetchAt(root, position, signal);
       recents.add(root, piece);
       return piece;
     },
@@ -149,21 +148,21 @@ export function createFill(parts: FillParts): Fill {
 
 /** Pieces in memory until their readers have read them. */
 function createRecents() {
-  const pieces = new LRUCache<string, FilledPiece>({
+  const pieces = new LRUCache<string, FetchedPiece>({
     maxSize: recentBytesMax,
     sizeCalculation: ({ bytes }) => bytes.length + recentEntryBytes,
   });
   const keyAt = (root: RootSpec, start: number) => `${keyOf(root)}:${start}`;
   let viewers = 0;
   return {
-    add(root: RootSpec, piece: FilledPiece): void {
+    add(root: RootSpec, piece: FetchedPiece): void {
       if (piece.bytes.length <= chunkSize) pieces.set(keyAt(root, piece.start), piece);
     },
-    find(root: RootSpec, position: number): FilledPiece | undefined {
+    find(root: RootSpec, position: number): FetchedPiece | undefined {
       const piece = pieces.get(keyAt(root, likelyChunk(root.size, position).start));
       return piece !== undefined && position < piece.start + piece.bytes.length ? piece : undefined;
     },
-    forget(root: RootSpec, piece: FilledPiece | undefined, at: number): void {
+    forget(root: RootSpec, piece: FetchedPiece | undefined, at: number): void {
       if (piece !== undefined && at >= piece.start + piece.bytes.length) pieces.delete(keyAt(root, piece.start));
     },
     beginViews(): Release | undefined {
@@ -177,8 +176,8 @@ function createRecents() {
 }
 
 /** Fetches within the limit of concurrent fetches, and stores the bytes. */
-function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefault }: FillParts) {
-  const bodyFlights = createSingleFlight<FilledPiece>();
+function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefault }: CacheFetcherParts) {
+  const bodyFlights = createSingleFlight<FetchedPiece>();
   const semaphore = createSemaphore(fetchesAtOnceMax, fetchesWaitingMax);
   let fetched = 0;
   let failed = 0;
@@ -210,13 +209,13 @@ function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefa
     bytesFetched += bytes.length;
   }
 
-  async function fetchChunk(root: RootSpec, position: number, signal: AbortSignal): Promise<FilledPiece> {
+  async function fetchChunk(root: RootSpec, position: number, signal: AbortSignal): Promise<FetchedPiece> {
     const { start, bytes } = await inOrder(signal, (own) => chunks.fetch(root, position, own));
     count(bytes);
     return { start, bytes, isStored: await extents.write(root, start, bytes) };
   }
 
-  function fetchBody(root: RootSpec, signal: AbortSignal): Promise<FilledPiece> {
+  function fetchBody(root: RootSpec, signal: AbortSignal): Promise<FetchedPiece> {
     return bodyFlights.run(keyOf(root), signal, async (own) => {
       const bytes = await inOrder(own, (bounded) => bodies.whole(root, bounded));
       count(bytes);
@@ -226,7 +225,7 @@ function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefa
 
   return {
     /** A chunk; where no node gives it, the whole body if that may be had. */
-    async fetch(root: RootSpec, position: number, signal: AbortSignal): Promise<FilledPiece> {
+    async fetch(root: RootSpec, position: number, signal: AbortSignal): Promise<FetchedPiece> {
       if (root.dataRoot === "") return fetchBody(root, signal);
       const startedAt = performance.now();
       try {

@@ -1,6 +1,7 @@
 /**
- * Finds data items that the index does not have: follows a hint to the bytes that it names, and checks them against the
- * item's id. A found item is served as any item of the index: as a slice of its root's data.
+ * Verifies a hint of a data item's position, for items that the index does not have: walks to the bytes that the hint
+ * names, and checks them against the item's id. A found item is served as any item of the index: as a slice of its
+ * root's data.
  *
  * A small item is found only when its signature is valid over the whole payload. Of a larger item only the header is
  * checked, so that a range of it needs only its chunks. With a client's hint the payload is checked too, since anyone
@@ -18,7 +19,7 @@ import { entryLimit } from "../lib/entry-limit.ts";
 import { fault, faultFrom } from "../lib/http-client.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { type Walked, type WalkedItem, walkToItem } from "./bundle-walk.ts";
-import { likelyChunk } from "./fill.ts";
+import { likelyChunk } from "./fetch-to-cache.ts";
 import { headerTag } from "./header-tag.ts";
 import { type ReadParts, readWhole } from "./root-reads.ts";
 import type { RootTransaction, RootTransactions } from "./root-transactions.ts";
@@ -44,23 +45,22 @@ export type FoundItem = Readonly<{
 /** Source of a hint: one that the operator chose, or anyone. */
 export type HintGiver = "chosen" | "anyone";
 
-/** Checks an item whole; a thread's work. */
+/** Checks the signature of a complete item, in a thread. */
 export type CheckItem = (job: CheckItemJob, signal: AbortSignal) => Promise<CheckedItemPayload>;
 
-/** The finding of items. */
-export type ItemFinder = Readonly<{
+export type HintVerifier = Readonly<{
   /**
-   * Follows a hint.
+   * Finds the item at the position that a hint names.
    *
-   * @returns The item; fault `wrong` when the hint is wrong, another fault when it could not be followed; `absent`
-   *   when what it names is not on the chain, as far as nodes know.
+   * @returns The item; fault `wrong` when the hint is wrong, another fault when it could not be verified; `absent`
+   *   when the named root is not on the chain, as far as nodes know.
    */
-  follow: (id: Id, hint: Hint, giver: HintGiver, signal: AbortSignal) => Promise<NodeResponse<FoundItem>>;
-  /** Notes that the bytes at a place are not the item: it is not found there again. */
+  verify: (id: Id, hint: Hint, giver: HintGiver, signal: AbortSignal) => Promise<NodeResponse<FoundItem>>;
+  /** Records that the bytes at a place are not the item: a later hint to this place is wrong. */
   markWrong: (id: Id, item: FoundItem) => void;
 }>;
 
-export type ItemFinderParts = ReadParts & Readonly<{ roots: RootTransactions; checkItem: CheckItem }>;
+export type HintVerifierParts = ReadParts & Readonly<{ roots: RootTransactions; checkItem: CheckItem }>;
 
 /** Items up to this size are checked whole when they are found: five chunks. Bytes of header and payload. */
 const checkedBytesMax = 2 ** 20;
@@ -75,12 +75,12 @@ const walksWaitingMax = 256;
 /** Places that do not hold the item that a hint named. */
 const wrongPlacesMax = 10_000;
 
-export function createItemFinder(parts: ItemFinderParts): ItemFinder {
+export function createHintVerifier(parts: HintVerifierParts): HintVerifier {
   const { roots, checkItem } = parts;
   const semaphore = createSemaphore(walksMax, walksWaitingMax);
   const wrongPlaces = new LRUCache<string, true>(entryLimit(wrongPlacesMax));
 
-  async function followInOrder(
+  async function verifyInOrder(
     id: Id,
     hint: Hint,
     giver: HintGiver,
@@ -127,13 +127,13 @@ export function createItemFinder(parts: ItemFinderParts): ItemFinder {
   }
 
   return {
-    async follow(id, hint, giver, signal) {
+    async verify(id, hint, giver, signal) {
       if (hint.rootId === id) return { kind: "absent" }; // a transaction, which was requested from nodes
       const permit = semaphore.take(signal);
       if (permit === undefined) return fault("busy", `${walksWaitingMax} walks wait already`);
       const release = await permit;
       try {
-        return await followInOrder(id, hint, giver, signal);
+        return await verifyInOrder(id, hint, giver, signal);
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof Failure) return faultFrom(error);

@@ -1,21 +1,19 @@
 /**
- * Chunks whose hashes and long paths are checked in threads, and hashes of complete data that a thread makes afterwards.
+ * Checks of chunks: hashes and long paths are checked in threads.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import type { PostedChunk } from "../../src/arweave/chunk.ts";
 import { branchId, chunkSize as chunk, leafId, noteOf } from "../../src/arweave/merkle.ts";
 import type { CheckChunk } from "../../src/chain/chunks.ts";
-import { createChunkCheck, createPieceHash, type HashPiece } from "../../src/content/content-threads.ts";
-import { createRootDigests } from "../../src/content/root-digests.ts";
+import { createChunkCheck } from "../../src/content/chunk-check.ts";
 import { Failure } from "../../src/failures.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { openPool } from "../../src/threads/pool.ts";
-import { type MadeData, madeId, makeData } from "../chain/data-node.ts";
-import { until } from "../support/until.ts";
-import { closeAfterEach, isSame, joined } from "./content-harness.ts";
+import { type MadeData, makeData } from "../chain/data-node.ts";
+import { closeAfterEach, joined } from "./content-harness.ts";
 
 const none = new AbortController().signal;
 const { nodeWith, harnessWith } = closeAfterEach();
@@ -23,7 +21,7 @@ const options = { entry: "content", threads: 1, queueMax: 64, timeoutMs: 60_000,
 const thread = openPool(options);
 afterAll(thread.close);
 
-const checks = { chunk: createChunkCheck(thread), hashPiece: createPieceHash(thread) };
+const checkChunk = createChunkCheck(thread);
 
 /** A chunk as a node gives it: a view of a body that has more. */
 function claimOf({ root, bytes, spans, path }: MadeData, index: number): PostedChunk {
@@ -48,12 +46,12 @@ function deepClaim(size: number, branches: number): PostedChunk {
   return { dataRoot: root, dataSize: size + 1, dataPath: concatBytes(parts), offset: 0, chunk: bytes };
 }
 
-describe("a check of content", () => {
+describe("a check of a chunk", () => {
   test("proves the chunks that are theirs, and rejects the others that came with them", async () => {
     const data = makeData(70, 20 * chunk + 1_000);
     const claims = data.spans.map((_, index) => claimOf(data, index));
     for (const index of [3, 11]) claims[index]?.chunk.set([1, 2, 3], 77);
-    const checked = await Promise.all(claims.map((claim) => checks.chunk(claim, none)));
+    const checked = await Promise.all(claims.map((claim) => checkChunk(claim, none)));
     expect(checked.flatMap(({ kind }, index) => (kind === "rejected" ? [index] : []))).toEqual([3, 11]);
     const proven = checked.filter((result) => result.kind === "proven");
     const places = data.spans.filter((_, index) => ![3, 11].includes(index));
@@ -78,9 +76,9 @@ describe("a check of content", () => {
 
   test("rejects a small chunk that is not theirs", async () => {
     const claim = claimOf(makeData(71, 1_000), 0);
-    expect((await checks.chunk(claim, none)).kind).toBe("proven");
+    expect((await checkChunk(claim, none)).kind).toBe("proven");
     claim.chunk.set([1, 2, 3], 77);
-    expect((await checks.chunk(claim, none)).kind).toBe("rejected");
+    expect((await checkChunk(claim, none)).kind).toBe("rejected");
   });
 
   test("is not waited for by callers that leave, while their chunks are hashed or wait; the others go on", async () => {
@@ -126,61 +124,5 @@ describe("a check of content", () => {
     });
     expect(harness.nodes.sourceStatus()[0]?.wrongs).toBe(0);
     expect(harness.extents.missing(data.root, { start: 0, end: 1 })).not.toEqual([]);
-  });
-
-  test("learns the hash of large data after all of it was read", async () => {
-    const data = makeData(75, 3 * 2 ** 20 + 1_000); // the last piece is one that the cache holds in memory
-    const node = await nodeWith(data);
-    const harness = harnessWith({ nodeUrls: [node.url], checks }, data);
-    const opened = await harness.content.open(data.root.id, none);
-    await joined(opened.read({ start: 0, end: opened.size - 1 }, none));
-    const all = await joined(opened.read({ start: 0, end: opened.size }, none));
-    expect(isSame(all, data.bytes)).toBe(true);
-    await until(
-      () => harness.extents.digest(data.root) !== undefined,
-      () => "the hash is learnt",
-    );
-    expect((await harness.content.open(data.root.id, none)).digest).toEqual(sha256(data.bytes));
-    const last = { start: opened.size - 1_000, end: opened.size };
-    expect(isSame(opened.hot?.bytes(last), data.bytes.subarray(last.start))).toBe(true);
-  });
-
-  test("hashes one root at a time, lets few wait, and begins no other when content is closed", async () => {
-    const begun: string[] = [];
-    const life = new AbortController();
-    const untilClosed: HashPiece = ({ id }, signal) => {
-      begun.push(id);
-      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-    };
-    let held = 0;
-    const extents = {
-      digest: () => undefined,
-      hold: () => {
-        held += 1;
-        return () => {
-          held -= 1;
-        };
-      },
-      read: async () => new Uint8Array(10),
-      setDigest: () => undefined,
-    };
-    const digests = createRootDigests(extents, untilClosed, life.signal);
-    for (let seed = 0; seed < 100; seed++) digests.learn({ id: madeId(seed), dataRoot: "", size: 2 ** 21 });
-    await until(
-      () => begun.length > 0,
-      () => "the first root is hashed",
-    );
-    expect(held).toBe(1);
-    life.abort(new Error("closed"));
-    await digests.ended();
-    expect({ begun, held }).toEqual({ begun: [madeId(0)], held: 0 });
-  });
-
-  test("makes no hash of data whose beginning it lacks", async () => {
-    const piece = (at: number) => thread.run("hashPiece", { id: "a", at, size: 20, bytes: new Uint8Array(10) });
-    expect(await piece(10)).toBeUndefined();
-    expect(await piece(0)).toBeUndefined();
-    expect(await thread.run("hashPiece", { id: "b", at: 10, size: 20, bytes: new Uint8Array(10) })).toBeUndefined();
-    expect(await piece(10)).toEqual(sha256(new Uint8Array(20)));
   });
 });

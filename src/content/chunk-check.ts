@@ -1,5 +1,5 @@
 /**
- * Checks of fetched chunks, and hashes of complete data, without much work on the calling thread.
+ * Checks fetched chunks against their proofs, without much work on the calling thread.
  *
  * SHA-256 of a chunk is made in threads of the runtime, of a copy: that costs the calling thread 0.1 ms, of which its
  * path takes a third. The hash takes 0.17 ms where the processor has instructions for it, and 1 ms elsewhere.
@@ -7,7 +7,6 @@
  * @module
  */
 import { availableParallelism } from "node:os";
-import type { HashPieceJob } from "../../workers/content.ts";
 import { admitChunk, type ChunkVerdict, type PostedChunk } from "../arweave/chunk.ts";
 import type { CheckChunk } from "../chain/chunks.ts";
 import { Failure } from "../failures.ts";
@@ -15,10 +14,9 @@ import { assert } from "../lib/assert.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { traced } from "../lib/spans.ts";
 import { untilStopped } from "../lib/stop.ts";
-import { hotSpanMax } from "../store/extents/extent-reads.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 
-/** The thread of content. */
+/** The thread of `workers/content.ts`. */
 type ContentThread = Pick<Pool<Workers["content"]>, "run">;
 
 /** A smaller chunk is hashed on the calling thread, which costs less than a copy and a wait. Bytes. */
@@ -30,10 +28,10 @@ const pathOnCallerMax = 4 * 2 ** 10;
 /** Chunks that are hashed at once, each in a copy. Reads of files use the same threads, and wait for a processor. */
 const hashesAtOnceMax = Math.max(1, Math.min(4, availableParallelism() - 1));
 
-/** Chunks that may wait for a hash; fetches are bounded far below (fill.ts). */
+/** Chunks that may wait for a hash; fetches are bounded far below (fetch-to-cache.ts). */
 const chunksWaitingMax = 256;
 
-/** Checks chunks; those with long paths in the thread. */
+/** @param thread - Checks the chunks with long paths. */
 export function createChunkCheck(thread: ContentThread): CheckChunk {
   const semaphore = createSemaphore(hashesAtOnceMax, chunksWaitingMax);
   return async (claim, signal) => {
@@ -57,17 +55,4 @@ async function checkInThread(thread: ContentThread, claim: PostedChunk, signal: 
 async function digestOf({ buffer, byteOffset, byteLength }: Uint8Array): Promise<Uint8Array> {
   assert(buffer instanceof ArrayBuffer, "the body of a response is in memory of its own");
   return new Uint8Array(await crypto.subtle.digest("SHA-256", new Uint8Array(buffer, byteOffset, byteLength)));
-}
-
-/** Adds the next piece of data to its hash. The buffer of the piece may be empty afterwards. */
-export type HashPiece = (job: HashPieceJob, signal: AbortSignal) => Promise<Uint8Array | undefined>;
-
-/** Hashes pieces that were read from the content cache, in the thread, which has the hash of the earlier pieces. */
-export function createPieceHash(thread: ContentThread): HashPiece {
-  return (job, signal) => {
-    const { buffer, length } = job.bytes;
-    // The cache may hold the buffer of a small span.
-    const isOwn = length > hotSpanMax && buffer instanceof ArrayBuffer;
-    return thread.run("hashPiece", job, { signal, transfer: isOwn ? [buffer] : [] });
-  };
 }

@@ -18,9 +18,9 @@ import { isTimeout, linkedController, timeout, withDeadline } from "../lib/stop.
 import type { FoundItems, StoredPlace } from "../store/found-items.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Bodies, ValidTransaction } from "./bodies.ts";
-import type { Fill } from "./fill.ts";
-import type { FoundItem, ItemFinder } from "./find-item.ts";
+import type { CacheFetcher } from "./fetch-to-cache.ts";
 import type { RootTransactions } from "./root-transactions.ts";
+import type { FoundItem, HintVerifier } from "./verify-hint.ts";
 
 /** Something found elsewhere. */
 export type Found =
@@ -35,7 +35,7 @@ export type Found =
   | Readonly<{ kind: "item"; item: FoundItem }>
   | Readonly<{ kind: "gateway"; content: GatewayContent }>;
 
-export type Elsewhere = Readonly<{
+export type UnindexedLookup = Readonly<{
   /**
    * @param hint - Of the client, which is not trusted.
    * @throws Failure `not_found` when all sources say so; `source_failed`, `source_timeout`, `busy` when any failed.
@@ -57,17 +57,17 @@ export type Elsewhere = Readonly<{
   forgetAll: () => void;
 }>;
 
-export type ElsewhereParts = Readonly<{
+export type UnindexedLookupParts = Readonly<{
   bodies: Bodies;
   gateways: Gateways;
   files: HintSources;
   queries: HintSources;
-  items: ItemFinder;
+  hintVerifier: HintVerifier;
   /** Places that were found before, also before a restart. */
   foundItems?: FoundItems | undefined;
   /** What it remembers is forgotten with the rest. */
   roots: Pick<RootTransactions, "forget" | "forgetAll">;
-  fill: Pick<Fill, "keep">;
+  fetcher: Pick<CacheFetcher, "keep">;
   /** Longest search for an id, over all sources. Milliseconds; {@link findMsMaxDefault} by default. */
   findMsMax?: number | undefined;
   /** Called with the outcome at each source. */
@@ -122,7 +122,7 @@ function counted(source: LookupSource, stage: Stage, note: LookupStats | undefin
   };
 }
 
-export function createElsewhere(parts: ElsewhereParts): Elsewhere {
+export function createUnindexedLookup(parts: UnindexedLookupParts): UnindexedLookup {
   const { unknown, known, absentFiles, remember, ...changes } = createMemory(parts);
   const flights = createSingleFlight<Found>();
   const stages = createStages(parts);
@@ -195,7 +195,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
 }
 
 /** What was found, and what was not, a moment ago. */
-function createMemory(parts: ElsewhereParts) {
+function createMemory(parts: UnindexedLookupParts) {
   const unknown = new LRUCache<Id, true>({ ...entryLimit(unknownMax), ttl: unknownMs });
   const known = new LRUCache<Id, Found>({ ...entryLimit(foundMax), ttl: foundMs });
   const absentFiles = new LRUCache<Id, true>({ max: absentFilesMax, ttl: unknownMs });
@@ -215,7 +215,7 @@ function createMemory(parts: ElsewhereParts) {
     learnt: (id: Id, item: FoundItem, digest: Uint8Array) =>
       void remember(id, { kind: "item", item: { ...item, digest } }),
     markWrong: (id: Id, item: FoundItem) => {
-      parts.items.markWrong(id, item);
+      parts.hintVerifier.markWrong(id, item);
       parts.foundItems?.drop(id);
       known.delete(id);
     },
@@ -235,8 +235,8 @@ function createMemory(parts: ElsewhereParts) {
 }
 
 /** The ways to find an id, in their order. */
-function createStages(parts: ElsewhereParts) {
-  const { bodies, gateways, files, queries, items, foundItems, fill, onLookup } = parts;
+function createStages(parts: UnindexedLookupParts) {
+  const { bodies, gateways, files, queries, hintVerifier, foundItems, fetcher, onLookup } = parts;
 
   async function onChain(id: Id, signal: AbortSignal): Promise<NodeResponse<Found>> {
     const response = await bodies.transaction(id, signal);
@@ -245,14 +245,14 @@ function createStages(parts: ElsewhereParts) {
 
   async function transactionFound({ row, data }: ValidTransaction): Promise<Found> {
     const root: RootSpec = { id: row.id, dataRoot: row.dataRoot, size: row.dataSize };
-    if (data !== undefined) await fill.keep(root, data.bytes); // it came with the response
+    if (data !== undefined) await fetcher.keep(root, data.bytes); // it came with the response
     const tagged = (name: string) => row.tags.find((tag) => tag.name.toLowerCase() === name)?.value;
     const [contentType, contentEncoding] = [tagged("content-type"), tagged("content-encoding")];
     return { kind: "transaction", root, contentType, contentEncoding };
   }
 
   const follow = (id: Id) => async (hint: Hint, signal: AbortSignal) =>
-    itemFound(await items.follow(id, hint, "chosen", signal));
+    itemFound(await hintVerifier.verify(id, hint, "chosen", signal));
 
   /** A gateway's hint of the item's position is followed. If it cannot be, the gateway's unproven content is used. */
   const weigh =
@@ -288,7 +288,7 @@ function createStages(parts: ElsewhereParts) {
     /** By the client's hint. A hint that leads nowhere does not prove that the id does not exist. */
     byHint: (id: Id, hint: Hint): Stage => {
       const stage: Stage = async (signal) => {
-        const response = itemFound(await items.follow(id, hint, "anyone", signal));
+        const response = itemFound(await hintVerifier.verify(id, hint, "anyone", signal));
         const isFault = response.kind === "fault" && !["wrong", "too_large"].includes(response.reason);
         return response.kind === "ok" || isFault ? response : { kind: "absent" };
       };
@@ -311,12 +311,12 @@ function createStages(parts: ElsewhereParts) {
 
 /** Where the item was found before: checked as a hint is, and dropped when it is not there. */
 async function atStored(
-  { items, foundItems }: Pick<ElsewhereParts, "items" | "foundItems">,
+  { hintVerifier, foundItems }: Pick<UnindexedLookupParts, "hintVerifier" | "foundItems">,
   id: Id,
   stored: StoredPlace,
   signal: AbortSignal,
 ): Promise<NodeResponse<Found>> {
-  const response = await items.follow(id, stored, "chosen", signal);
+  const response = await hintVerifier.verify(id, stored, "chosen", signal);
   if (response.kind === "fault" && response.reason === "wrong") {
     foundItems?.drop(id);
     return { kind: "absent" };
