@@ -45,7 +45,7 @@ export type WalkedItem = Readonly<{
   parentStart: number;
 }>;
 
-/** What a walk came to. */
+/** Outcome of a walk. */
 export type Walked =
   | Readonly<{ kind: "found"; item: WalkedItem }>
   | Readonly<{ kind: "not there"; reason: string }> // the hint was wrong
@@ -81,7 +81,7 @@ type Walk = Readonly<{
   mayRead: () => boolean;
 }>;
 
-/** What a look into one bundle came to: the end of the walk, or bundles to look into next. */
+/** Outcome of a search in one bundle: the end of the walk, or the nested bundles to search next. */
 type Look = Walked | Readonly<{ kind: "go on"; bundles: readonly Bundle[] }>;
 
 const readsUsedUp: Walked = { kind: "too far", reason: `more than ${walkReadsMax} reads` };

@@ -27,6 +27,7 @@ import type { Pool, Workers } from "../threads/pool.ts";
 import { type ContentBlockList, createBlockGuard } from "./block-guard.ts";
 import { type Bodies, type CheckTransaction, createBodies } from "./bodies.ts";
 import { createChunkCheck } from "./chunk-check.ts";
+import type { CheckItemMessage } from "./digest-recorder.ts";
 import { type CacheFetcher, createCacheFetcher } from "./fetch-to-cache.ts";
 import { openFound, openLocated } from "./open-place.ts";
 import type { OpenContent } from "./opened-content.ts";
@@ -35,7 +36,6 @@ import { type CheckBlockNames, createRootTransactions } from "./root-transaction
 import { createUnindexedLookup, type LookupStats, type UnindexedLookup } from "./unindexed-lookup.ts";
 import { createUploadedContent, type FindUploaded } from "./uploaded.ts";
 import { type CheckItem, createHintVerifier } from "./verify-hint.ts";
-import type { CheckItemMessage } from "./whole.ts";
 
 /** Data on this disk that stays until it is released. */
 export type EnsuredData = Readonly<{ path: string; release: () => void }>;
@@ -78,7 +78,6 @@ export type GatewayContentStore = Content &
     stats: CacheFetcher["stats"];
   }>;
 
-/** What content is made of. */
 export type ContentParts = Readonly<{
   reader: Pick<IndexReader, "locate" | "itemsWithin" | "block" | "version">;
   blockList: ContentBlockList;
@@ -223,7 +222,7 @@ async function ensure(
   }
 }
 
-/** What of a span is not among the missing parts. */
+/** The parts of a span outside of the missing parts. */
 function presentParts(span: ByteSpan, missing: readonly ByteSpan[]): ByteSpan[] {
   const parts: ByteSpan[] = [];
   let at = span.start;

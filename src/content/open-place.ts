@@ -1,5 +1,6 @@
 /**
- * Opens content at its place: checks what may be served, and reads the bytes.
+ * Opens content at its place: in the data of a root transaction, or at a trusted gateway. Every read is checked against
+ * the block list.
  * @module
  */
 import { type Id, ownId } from "../arweave/id.ts";
@@ -7,48 +8,51 @@ import type { GatewayContent, Gateways } from "../chain/gateways.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
+import type { Extents } from "../store/extents/extents.ts";
 import type { Located } from "../store/index/index-types.ts";
 import type { Place } from "../store/index/place.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { BlockGuard } from "./block-guard.ts";
 import { isAbsence } from "./bodies.ts";
+import {
+  type BeginHash,
+  beginItemHash,
+  beginRootHash,
+  createDigestRecorder,
+  type ItemHashParts,
+} from "./digest-recorder.ts";
 import type { CacheFetcher } from "./fetch-to-cache.ts";
 import { headerTag } from "./header-tag.ts";
-import type { HotContent, OpenContent } from "./opened-content.ts";
+import type { ContentDescription, HotContent, OpenContent } from "./opened-content.ts";
 import { hashedLaterMin, type RootDigests } from "./root-digests.ts";
 import { type ReadParts, readSpan, readWhole } from "./root-reads.ts";
 import type { Found } from "./unindexed-lookup.ts";
 import type { FoundItem } from "./verify-hint.ts";
-import { type BeginWhole, beginItem, beginRoot, createLearning, type ItemWholeParts } from "./whole.ts";
 
-/** What opening needs. */
 export type OpenParts = ReadParts &
   Readonly<{
     guard: BlockGuard;
     rootDigests: Pick<RootDigests, "learn">;
     gateways: Gateways;
-    /** SHA-256 of what gateways gave. */
+    /** SHA-256 of content from gateways. */
     digests: Pick<Map<Id, Uint8Array>, "get"> & Readonly<{ set: (id: Id, digest: Uint8Array) => unknown }>;
   }> &
-  ItemWholeParts;
+  ItemHashParts;
 
-/** `bytes` gives no more: a caller that wants more reads it as it comes. */
+/** Limit of `OpenContent.bytes`; a larger span is read as a stream. */
 export const contentBufferBytesMax = 256 * 2 ** 20;
 
-/** The hash of larger content is learnt only from a reader that takes all of it. */
-const learntBytesMax = 64 * 2 ** 20;
+/** `bytes` and `file` do not hash larger content; a complete `read` does. */
+const hashedBytesMax = 64 * 2 ** 20;
 
-/** A slice of a root's data, and what is known of it. */
-type Slice = Omit<
-  OpenContent,
-  "check" | "cached" | "fetched" | "hot" | "read" | "inspect" | "bytes" | "file" | "root"
-> &
+/** Content that is a slice of a root's data. */
+type RootSlice = ContentDescription &
   Readonly<{
     root: RootSpec;
-    place: Place | undefined; // where the index has it, or its root
-    parents: readonly Id[]; // nested bundles around it, where the index does not know them
-    beginWhole: BeginWhole | undefined; // what to learn when all of it goes by
-    learnsLater: boolean; // whether its hash is learnt from this disk instead, after all of it went by
+    place: Place | undefined; // in the index, of the content or of its root
+    parents: readonly Id[]; // nested bundles around it that the index does not have
+    beginHash: BeginHash | undefined; // hashes and checks a complete read
+    hashesLater: boolean; // a complete read is hashed afterwards, from this disk
   }>;
 
 /** Opens content of the index; undefined when the index does not know which data contains the bytes. */
@@ -66,13 +70,13 @@ export function openLocated(parts: OpenParts, located: Located): OpenContent | u
   const isWhole = kind === "transaction";
   // Format 1 is proven by its signature, no data needs no proof.
   const isProvable = rootSize === 0 || dataRoot !== "" || located.rootFormat === 1;
-  return openSlice(pending ? withAbsence(parts) : parts, {
+  const slice: RootSlice = {
     id,
     root,
     place: located.place,
     parents: [],
-    beginWhole: isWhole ? beginRoot(parts.extents, root) : undefined,
-    learnsLater: isWhole && rootSize > hashedLaterMin,
+    beginHash: isWhole ? beginRootHash(parts.extents, root) : undefined,
+    hashesLater: isWhole && rootSize > hashedLaterMin,
     dataOffset,
     size,
     contentType: headerTag(located.contentType),
@@ -82,22 +86,23 @@ export function openLocated(parts: OpenParts, located: Located): OpenContent | u
     stable: located.stable,
     trusted: true,
     ...(isWhole ? {} : { item: { itemOffset, headerSize, parentStart } }),
-  });
+  };
+  return openSlice(parts, slice, pending ? absenceIsNotFound(parts.fetcher) : parts.fetcher);
 }
 
-/** No block says that the data of a pending transaction exists: what no source has is not found. */
-function withAbsence(parts: OpenParts): OpenParts {
+/** Fetches data of a pending transaction. No block says that the data exists: if no source has it, it is not found. */
+function absenceIsNotFound(fetcher: CacheFetcher): CacheFetcher {
   const fetchAt: CacheFetcher["fetchAt"] = async (root, position, signal) => {
     try {
-      return await parts.fetcher.fetchAt(root, position, signal);
+      return await fetcher.fetchAt(root, position, signal);
     } catch (error) {
       throw isAbsence(error) ? new Failure("not_found", { id: root.id }, error) : error;
     }
   };
-  return { ...parts, fetcher: { ...parts.fetcher, fetchAt } };
+  return { ...fetcher, fetchAt };
 }
 
-/** Opens what was found elsewhere. */
+/** Opens content that was found outside of the index. */
 export function openFound(parts: OpenParts, id: Id, found: Found): OpenContent {
   if (found.kind === "gateway") return openAtGateway(parts, id, found.content);
   if (found.kind === "item") return openItem(parts, id, found.item);
@@ -107,8 +112,8 @@ export function openFound(parts: OpenParts, id: Id, found: Found): OpenContent {
     root,
     place: undefined,
     parents: [],
-    beginWhole: beginRoot(parts.extents, root),
-    learnsLater: root.size > hashedLaterMin,
+    beginHash: beginRootHash(parts.extents, root),
+    hashesLater: root.size > hashedLaterMin,
     dataOffset: 0,
     size: root.size,
     contentType,
@@ -128,8 +133,8 @@ function openItem(parts: OpenParts, id: Id, item: FoundItem): OpenContent {
     root: root.spec,
     place: root.place,
     parents: item.parents,
-    beginWhole: beginItem(parts, id, item), // says whether it is the item
-    learnsLater: false,
+    beginHash: beginItemHash(parts, id, item), // checks the signature
+    hashesLater: false,
     dataOffset: itemOffset + headerSize,
     size: itemSize - headerSize,
     contentType: item.contentType,
@@ -142,81 +147,85 @@ function openItem(parts: OpenParts, id: Id, item: FoundItem): OpenContent {
   });
 }
 
-function openSlice(given: OpenParts, slice: Slice): OpenContent {
-  const { parts, fetched } = withFetchNote(given);
+function openSlice(parts: OpenParts, slice: RootSlice, source = parts.fetcher): OpenContent {
   const { extents, guard } = parts;
-  const { root, place, parents, beginWhole, learnsLater, dataOffset, size, ...description } = slice;
+  const { readParts, hasFetched } = withFetchRecord(extents, source);
+  const { root, place, parents, beginHash, hashesLater, ...description } = slice;
+  const { id, dataOffset, size } = description;
   const isWholeRoot = size === root.size;
   const rootSpan = ({ start, end }: ByteSpan): ByteSpan => {
     assert(start >= 0 && start <= end && end <= size, "a span is within its content");
     return { start: start + dataOffset, end: end + dataOffset };
   };
-  const all = (signal: AbortSignal) => readSpan(parts, root, rootSpan({ start: 0, end: size }), signal);
-  const learning = createLearning(
-    beginWhole,
+  const inspect = (span: ByteSpan, signal: AbortSignal) => readSpan(readParts, root, rootSpan(span), signal);
+  const recorder = createDigestRecorder(
+    beginHash,
     () => slice.digest ?? (isWholeRoot ? extents.digest(root) : undefined),
-    all,
+    (signal) => inspect({ start: 0, end: size }, signal),
   );
 
-  /** Rejects with Failure `blocked` unless the span may leave. */
-  async function mayLeave(span: ByteSpan, signal: AbortSignal): Promise<void> {
+  /** Rejects with Failure `blocked` unless the span may be served. */
+  async function checkBlockList(span: ByteSpan, signal: AbortSignal): Promise<void> {
     if (!guard.isActive()) return;
-    guard.checkId(slice.id, root.id, learning.digest());
+    guard.checkId(id, root.id, recorder.digest());
     for (const parent of parents) guard.checkId(parent, root.id, undefined);
     await guard.checkSpan(root.id, place, rootSpan(span));
-    if (learning.digest() === undefined && guard.mustHash(size))
-      guard.checkId(slice.id, root.id, await learning.readAll(signal));
-    if (!isWholeRoot) guard.checkId(slice.id, root.id, await rootDigest(parts, root, signal));
+    if (recorder.digest() === undefined && guard.mustHash(size))
+      guard.checkId(id, root.id, await recorder.readAll(signal));
+    if (!isWholeRoot) guard.checkId(id, root.id, await rootDigest(guard, readParts, root, signal));
   }
 
   async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    await mayLeave(span, signal);
+    await checkBlockList(span, signal);
     let left = span.end - span.start;
     const isAll = left === size;
-    const hash = isAll && !learnsLater ? await learning.begin(signal) : undefined;
-    for await (const piece of readSpan(parts, root, rootSpan(span), signal)) {
+    const hash = isAll && !hashesLater ? await recorder.begin(signal) : undefined;
+    for await (const piece of inspect(span, signal)) {
       hash?.update(piece);
       left -= piece.length;
       // Content that fails its check is never completed: the last piece is not sent.
       if (left === 0) await hash?.finish();
       yield piece;
     }
-    if (isAll && learnsLater && learning.digest() === undefined) parts.rootDigests.learn(root);
+    if (isAll && hashesLater && recorder.digest() === undefined) parts.rootDigests.learn(root);
   }
 
   return {
     ...description,
     root,
-    dataOffset,
-    size,
-    check: mayLeave,
+    check: checkBlockList,
     cached: (span) => extents.present(root, rootSpan(span)),
-    fetched,
-    hot: hotContent(parts, slice, rootSpan, learning.digest),
+    fetched: hasFetched,
+    hot: hotContent(parts, slice, rootSpan, recorder.digest),
     read,
-    inspect: (span, signal) => readSpan(parts, root, rootSpan(span), signal),
+    inspect,
     async bytes(span, signal) {
       assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
-      await mayLeave(span, signal);
-      const bytes = await readWhole(parts, root, rootSpan(span), signal);
-      if (bytes.length === size && size <= learntBytesMax) await learning.take(bytes, signal);
+      await checkBlockList(span, signal);
+      const bytes = await readWhole(readParts, root, rootSpan(span), signal);
+      if (bytes.length === size && size <= hashedBytesMax) await recorder.hashBytes(bytes, signal);
       return bytes;
     },
     async file(span, signal) {
-      await mayLeave(span, signal);
+      await checkBlockList(span, signal);
       const within = rootSpan(span);
       if (!extents.present(root, within)) return undefined;
-      const isAll = span.end - span.start === size && size <= learntBytesMax;
-      if (isAll && beginWhole !== undefined && learning.digest() === undefined) await learning.readAll(signal);
+      const isAll = span.end - span.start === size && size <= hashedBytesMax;
+      if (isAll && beginHash !== undefined && recorder.digest() === undefined) await recorder.readAll(signal);
       const path = await extents.file(root, within);
       return path === undefined ? undefined : { path, start: within.start };
     },
   };
 }
 
-/** The hash of the root's data around an item, if it is known or all of that data is here. */
-async function rootDigest(parts: OpenParts, root: RootSpec, signal: AbortSignal): Promise<Uint8Array | undefined> {
-  const { extents, guard } = parts;
+/** The hash of the root's data around an item, if it is known or all of that data is on this disk. */
+async function rootDigest(
+  guard: BlockGuard,
+  parts: ReadParts,
+  root: RootSpec,
+  signal: AbortSignal,
+): Promise<Uint8Array | undefined> {
+  const { extents } = parts;
   const known = extents.digest(root);
   const whole = { start: 0, end: root.size };
   if (known !== undefined || !guard.mustHash(root.size) || !extents.present(root, whole)) return known;
@@ -225,10 +234,10 @@ async function rootDigest(parts: OpenParts, root: RootSpec, signal: AbortSignal)
   return digest;
 }
 
-/** What can be sent at once: what the block list allows by a decision about all of the content. */
+/** The spans that can be sent without a wait, if the block list allows all of the content. */
 function hotContent(
   { extents, guard }: OpenParts,
-  { id, root, place, parents, size }: Slice,
+  { id, root, place, parents, size }: RootSlice,
   rootSpan: (span: ByteSpan) => ByteSpan,
   digestOf: () => Uint8Array | undefined,
 ): HotContent {
@@ -248,14 +257,15 @@ function hotContent(
   };
 }
 
-/** Notes whether anything is fetched. */
-function withFetchNote(parts: OpenParts): Readonly<{ parts: OpenParts; fetched: () => boolean }> {
+/** Records whether anything is fetched. */
+function withFetchRecord(extents: Extents, source: CacheFetcher) {
   let hasFetched = false;
-  const fetchAt: CacheFetcher["fetchAt"] = (...asked) => {
+  const fetchAt: CacheFetcher["fetchAt"] = (root, position, signal) => {
     hasFetched = true;
-    return parts.fetcher.fetchAt(...asked);
+    return source.fetchAt(root, position, signal);
   };
-  return { parts: { ...parts, fetcher: { ...parts.fetcher, fetchAt } }, fetched: () => hasFetched };
+  const readParts: ReadParts = { extents, fetcher: { ...source, fetchAt } };
+  return { readParts, hasFetched: () => hasFetched };
 }
 
 /** Unproven content of a gateway: passed through, never stored, never verified. */
@@ -263,21 +273,21 @@ function openAtGateway(parts: OpenParts, id: Id, content: GatewayContent): OpenC
   const { gateways, guard, digests } = parts;
   const { size, contentType, contentEncoding } = content;
 
-  async function learnDigest(signal: AbortSignal): Promise<Uint8Array> {
+  async function hashContent(signal: AbortSignal): Promise<Uint8Array> {
     const digest = await digestOf(gateways.read(id, content, { start: 0, end: size }, signal));
     digests.set(ownId(id), digest);
     return digest;
   }
 
-  /** Rejects with Failure `blocked` unless the content may leave. */
-  async function mayLeave(signal: AbortSignal): Promise<void> {
+  /** Rejects with Failure `blocked` unless the content may be served. */
+  async function checkBlockList(signal: AbortSignal): Promise<void> {
     if (!guard.isActive()) return;
     guard.checkId(id, id, undefined);
-    if (size > 0 && guard.mustHash(size)) guard.checkId(id, id, digests.get(id) ?? (await learnDigest(signal)));
+    if (size > 0 && guard.mustHash(size)) guard.checkId(id, id, digests.get(id) ?? (await hashContent(signal)));
   }
 
   async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    await mayLeave(signal);
+    await checkBlockList(signal);
     if (span.start < span.end) yield* gateways.read(id, content, span, signal);
   }
 
@@ -292,7 +302,7 @@ function openAtGateway(parts: OpenParts, id: Id, content: GatewayContent): OpenC
     verified: false,
     stable: false,
     trusted: content.trusted,
-    check: (_span, signal) => mayLeave(signal),
+    check: (_span, signal) => checkBlockList(signal),
     cached: ({ start, end }) => start === end,
     fetched: () => size > 0,
     read,

@@ -1,5 +1,5 @@
 /**
- * An id's content as its readers see it: description, verification status, and bytes by span.
+ * Opened content: its description and verification status, the functions that read it, and two steps of its readers.
  * Source: docs/reference/gateway.md#verification.
  * @module
  */
@@ -12,7 +12,7 @@ import type { RootSpec } from "../store/root-spec.ts";
 /** A file, and the byte in it at which a span of content begins. */
 type ContentFile = Readonly<{ path: string; start: number }>;
 
-/** Verified content, at once; undefined where it is not at hand, or where the block list needs a longer check. */
+/** Verified content without a wait. Undefined if it is not on this disk, or if the block list needs a longer check. */
 export type HotContent = Readonly<{
   /** A span of at most 16 KiB that is in memory. */
   bytes: (span: ByteSpan) => Uint8Array | undefined;
@@ -20,8 +20,11 @@ export type HotContent = Readonly<{
   file: (span: ByteSpan) => ContentFile | undefined;
 }>;
 
-/** An id's content, found but not yet read. Spans are bytes of the content, half-open, and within it. */
-export type OpenContent = Readonly<{
+/** An id's content, found but not yet read. */
+export type OpenContent = ContentDescription & ContentReads;
+
+/** Place, type and status of content. */
+export type ContentDescription = Readonly<{
   id: Id;
   /** The root transaction whose data contains the content; undefined when only a trusted gateway has it. */
   root: RootSpec | undefined;
@@ -29,13 +32,13 @@ export type OpenContent = Readonly<{
   dataOffset: number;
   /** Bytes. */
   size: number;
-  /** As the tag has it, which may be anything; to be checked before it becomes a header. */
+  /** The value of the tag, which is not validated; to be checked before it becomes a header. */
   contentType: string | undefined;
   contentEncoding: string | undefined;
   /** SHA-256, 32 bytes, where known: of an item from the index, of a transaction once it was read whole. */
   digest: Uint8Array | undefined;
   /**
-   * Whether every byte that `read`, `bytes` and `file` give is checked before it is given.
+   * Whether every byte is checked before `read`, `bytes` or `file` returns it.
    * Source: docs/reference/gateway.md#verification.
    */
   verified: boolean;
@@ -43,12 +46,16 @@ export type OpenContent = Readonly<{
   stable: boolean;
   /** From a source that the operator trusts, or verified. */
   trusted: boolean;
-  /** Where an item is: bytes of the root's data. */
+  /** Position of an item: bytes of the root's data. */
   item?: Readonly<{
     itemOffset: number; // of its header
     headerSize: number;
     parentStart: number; // of the payload of the bundle around it
   }>;
+}>;
+
+/** Functions that read content. Spans are bytes of the content, half-open, and within it. */
+export type ContentReads = Readonly<{
   /**
    * Rejects with Failure `blocked` unless a span may be served. `read`, `bytes` and `file` call it themselves. Routes
    * call it for responses without a body, and for all spans of a response before the first one is sent.
@@ -65,11 +72,11 @@ export type OpenContent = Readonly<{
   read: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
   /** As `read`, also for blocked content: for hashes and proofs, which contain no byte of it. */
   inspect: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
-  /** Gives a span of at most `contentBufferBytesMax` whole. Rejects as `read` throws. */
+  /** Reads a complete span of at most `contentBufferBytesMax`. Rejects as `read` throws. */
   bytes: (span: ByteSpan, signal: AbortSignal) => Promise<Uint8Array>;
-  /** What can be sent at once; absent for content that is not in the disk cache. */
+  /** Absent for content that is not in the disk cache. */
   hot?: HotContent;
-  /** Gives the item's header, of content that was uploaded and is in no block. Rejects as `read` throws. */
+  /** Reads the item's header, of content that was uploaded and is in no block. Rejects as `read` throws. */
   header?: () => Promise<Uint8Array>;
   /**
    * Returns the file of a span, when all of the span is on this disk and was checked. The caller opens the file within

@@ -17,7 +17,6 @@ const pieceBytes = 64 * 1024;
 /** Chunks that are fetched ahead of a reader that takes what comes. */
 export const chunksAhead = 7;
 
-/** What reading needs. */
 export type ReadParts = Readonly<{ extents: Extents; fetcher: CacheFetcher }>;
 
 /**
@@ -97,8 +96,8 @@ export async function readWhole(
 }
 
 /**
- * What a piece has from the beginning of a part: the rest of the piece as a view where views are allowed; otherwise a
- * copy of the part, since a view keeps all of the piece in memory while a slow reader reads.
+ * Cuts a piece from the beginning of a part: the rest of the piece as a view where views are allowed, otherwise a copy
+ * of the part. A view keeps all of the piece in memory while a slow reader reads.
  */
 function cutPiece(fetched: FetchedPiece | undefined, part: ByteSpan, spanEnd: number, allowsViews: boolean) {
   if (fetched === undefined || part.start < fetched.start) return undefined;

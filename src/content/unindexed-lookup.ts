@@ -22,26 +22,27 @@ import type { CacheFetcher } from "./fetch-to-cache.ts";
 import type { RootTransactions } from "./root-transactions.ts";
 import type { FoundItem, HintVerifier } from "./verify-hint.ts";
 
-/** Something found elsewhere. */
+/** Content that was found for an id that the index does not have. */
 export type Found =
-  /** A transaction whose id was checked; its data is proven as every root's is, but its block was not accepted here. */
+  /** A transaction whose id was checked. Its data is proven as that of any root; its block was not accepted here. */
   | Readonly<{
       kind: "transaction";
       root: RootSpec;
       contentType: string | undefined;
       contentEncoding: string | undefined;
     }>
-  /** A data item, as far as it was checked. */
+  /** A data item. {@link FoundItem} says how much of it was checked. */
   | Readonly<{ kind: "item"; item: FoundItem }>
+  /** Unproven content of a trusted gateway. */
   | Readonly<{ kind: "gateway"; content: GatewayContent }>;
 
 export type UnindexedLookup = Readonly<{
   /**
-   * @param hint - Of the client, which is not trusted.
+   * @param hint - From the client, which is not trusted.
    * @throws Failure `not_found` when all sources say so; `source_failed`, `source_timeout`, `busy` when any failed.
    */
   find: (id: Id, hint: Hint | undefined, signal: AbortSignal) => Promise<Found>;
-  /** As `find`, but asks no index files: for their own content, which they would ask for themselves. */
+  /** As `find` without the index files: for the content of these files, whose search would need the files. */
   findWithoutFiles: (id: Id, signal: AbortSignal) => Promise<Found>;
   /**
    * Finds an item at a place that was not verified here. The bytes are checked as those of any hint.
@@ -49,9 +50,9 @@ export type UnindexedLookup = Readonly<{
    * @throws As `find`; `not_found` when the item is not at the place.
    */
   findAt: (id: Id, place: Hint, signal: AbortSignal) => Promise<Found>;
-  /** Notes what an item's payload is, its signature having been checked over all of it. */
-  learnt: (id: Id, item: FoundItem, digest: Uint8Array) => void;
-  /** Notes that an item that was found is not what it should be. */
+  /** Records the SHA-256 of an item's payload, after its signature was checked over all of the payload. */
+  recordDigest: (id: Id, item: FoundItem, digest: Uint8Array) => void;
+  /** Records that the bytes of a found item do not match its signature. */
   markWrong: (id: Id, item: FoundItem) => void;
   forget: (id: Id) => void;
   forgetAll: () => void;
@@ -65,7 +66,7 @@ export type UnindexedLookupParts = Readonly<{
   hintVerifier: HintVerifier;
   /** Places that were found before, also before a restart. */
   foundItems?: FoundItems | undefined;
-  /** What it remembers is forgotten with the rest. */
+  /** Forgotten together with the found and the unknown ids. */
   roots: Pick<RootTransactions, "forget" | "forgetAll">;
   fetcher: Pick<CacheFetcher, "keep">;
   /** Longest search for an id, over all sources. Milliseconds; {@link findMsMaxDefault} by default. */
@@ -78,10 +79,10 @@ export type UnindexedLookupParts = Readonly<{
 export const lookupSources = ["memory", "hints", "nodes", "gateways", "cdb64", "graphql"] as const;
 export type LookupSource = (typeof lookupSources)[number];
 
-/** What became of a look-up at one source. */
+/** Outcome of a look-up at one source. */
 export const lookupOutcomes = ["found", "not_found", "error"] as const;
 
-/** Takes note of what became of a look-up at one source. */
+/** Counts an outcome of a look-up at one source. */
 export type LookupStats = (source: LookupSource, status: (typeof lookupOutcomes)[number]) => void;
 
 /** How long an id stays unknown. */
@@ -103,21 +104,21 @@ const foundMax = 10_000;
 /** Milliseconds. */
 const findMsMaxDefault = 10_000;
 
-/** A stage that takes longer than this is joined by the next. Milliseconds. */
+/** The next stage begins when a stage takes longer than this. Milliseconds. */
 const stageMs = 1_500;
 
-/** Unproven content of a gateway waits no longer than this for a proof of its position. Milliseconds. */
-const betterMsMax = 2_000;
+/** Time for other stages to find provable content, before the unproven content of a gateway is used. Milliseconds. */
+const unverifiedFallbackDelayMs = 2_000;
 
 /** One way to find an id. */
 type Stage = (signal: AbortSignal) => Promise<NodeResponse<Found>>;
 
-/** A stage whose responses are counted; an aborted stage has no response. */
-function counted(source: LookupSource, stage: Stage, note: LookupStats | undefined): Stage {
-  if (note === undefined) return stage;
+/** Counts the responses of a stage. An aborted stage has no response. */
+function counted(source: LookupSource, stage: Stage, onLookup: LookupStats | undefined): Stage {
+  if (onLookup === undefined) return stage;
   return async (signal) => {
     const response = await stage(signal);
-    note(source, response.kind === "ok" ? "found" : response.kind === "fault" ? "error" : "not_found");
+    onLookup(source, response.kind === "ok" ? "found" : response.kind === "fault" ? "error" : "not_found");
     return response;
   };
 }
@@ -128,54 +129,56 @@ export function createUnindexedLookup(parts: UnindexedLookupParts): UnindexedLoo
   const stages = createStages(parts);
   const findMsMax = parts.findMsMax ?? findMsMaxDefault;
 
-  async function ask(id: Id, hint: Hint | undefined, signal: AbortSignal): Promise<Found> {
+  /**
+   * Runs stages, and remembers the content that they find. Throws the fault of a stage when none finds any.
+   * @returns Without `found`, all stages said that the id does not exist, or is pending.
+   */
+  async function searchStages(ofId: readonly Stage[], id: Id, signal: AbortSignal): Promise<SearchResult> {
+    const result = await runStages(ofId, id, findMsMax, signal);
+    if (result.found !== undefined) remember(id, result.found);
+    else for (const response of result.otherResponses) if (response.kind === "fault") throw failureOf(response, { id });
+    return result;
+  }
+
+  async function search(id: Id, hint: Hint | undefined, signal: AbortSignal): Promise<Found> {
     const isUnknown = unknown.has(id);
-    const own = [
-      ...stages.fromStored(id),
-      ...(hint === undefined ? [] : [stages.byHint(id, hint)]),
-      ...(isUnknown ? [] : stages.of(id)),
+    const ofId = [
+      ...stages.fromStoredPlace(id),
+      ...(hint === undefined ? [] : [stages.byClientHint(id, hint)]),
+      ...(isUnknown ? [] : stages.fromSources(id)),
     ];
-    const { found, others } = await askStages(own, id, findMsMax, signal);
-    if (found !== undefined) return remember(id, found);
-    for (const response of others) if (response.kind === "fault") throw failureOf(response, { id });
-    // A pending transaction's data cannot be had yet; that it is unknown will not hold for long.
-    if (!isUnknown && others.every(({ kind }) => kind !== "pending")) unknown.set(ownId(id), true);
+    const { found, otherResponses } = await searchStages(ofId, id, signal);
+    if (found !== undefined) return found;
+    // The data of a pending transaction is not available yet, and may be soon: its id is not remembered as unknown.
+    if (!isUnknown && otherResponses.every(({ kind }) => kind !== "pending")) unknown.set(ownId(id), true);
     throw new Failure("not_found", { id });
   }
 
-  /** Returns undefined when all stages say that the id does not exist. */
-  async function askThese(own: readonly Stage[], id: Id, signal: AbortSignal): Promise<Found | undefined> {
-    const { found, others } = await askStages(own, id, findMsMax, signal);
-    if (found !== undefined) return remember(id, found);
-    for (const response of others) if (response.kind === "fault") throw failureOf(response, { id });
-    return undefined;
-  }
-
-  async function askWithoutFiles(id: Id, signal: AbortSignal): Promise<Found> {
-    const found = await askThese(stages.withoutFiles(id), id, signal);
+  async function searchWithoutFiles(id: Id, signal: AbortSignal): Promise<Found> {
+    const { found } = await searchStages(stages.withoutFiles(id), id, signal);
     if (found !== undefined) return found;
     absentFiles.set(ownId(id), true);
     throw new Failure("not_found", { id });
   }
 
-  async function askAt(id: Id, place: Hint, signal: AbortSignal): Promise<Found> {
-    const found = await askThese([...stages.fromStored(id), stages.at(id, place)], id, signal);
+  async function searchAt(id: Id, place: Hint, signal: AbortSignal): Promise<Found> {
+    const { found } = await searchStages([...stages.fromStoredPlace(id), stages.at(id, place)], id, signal);
     if (found !== undefined) return found;
     throw new Failure("not_found", { id });
   }
 
   return {
     async findWithoutFiles(id, signal) {
-      const before = known.get(id);
-      if (before !== undefined) return before;
+      const remembered = known.get(id);
+      if (remembered !== undefined) return remembered;
       if (absentFiles.has(id)) throw new Failure("not_found", { id, remembered: true });
-      return await flights.run(`${id} without files`, signal, (own) => askWithoutFiles(id, own));
+      return await flights.run(`${id} without files`, signal, (own) => searchWithoutFiles(id, own));
     },
     async find(id, hint, signal) {
-      const before = known.get(id);
-      if (before !== undefined) {
+      const remembered = known.get(id);
+      if (remembered !== undefined) {
         parts.onLookup?.("memory", "found");
-        return before;
+        return remembered;
       }
       if (hint === undefined && unknown.has(id)) {
         parts.onLookup?.("memory", "not_found");
@@ -183,18 +186,18 @@ export function createUnindexedLookup(parts: UnindexedLookupParts): UnindexedLoo
       }
       // A hint of one client must not affect the result of another.
       const key = hint === undefined ? id : [id, hint.rootId, ...hint.path, hint.itemOffset].join(" ");
-      return await flights.run(key, signal, (own) => ask(id, hint, own));
+      return await flights.run(key, signal, (own) => search(id, hint, own));
     },
     async findAt(id, place, signal) {
-      const before = known.get(id);
-      if (before?.kind === "item") return before;
-      return await flights.run(`${id} in the index`, signal, (own) => askAt(id, place, own));
+      const remembered = known.get(id);
+      if (remembered?.kind === "item") return remembered;
+      return await flights.run(`${id} in the index`, signal, (own) => searchAt(id, place, own));
     },
     ...changes,
   };
 }
 
-/** What was found, and what was not, a moment ago. */
+/** Ids that were found or not found a moment ago. */
 function createMemory(parts: UnindexedLookupParts) {
   const unknown = new LRUCache<Id, true>({ ...entryLimit(unknownMax), ttl: unknownMs });
   const known = new LRUCache<Id, Found>({ ...entryLimit(foundMax), ttl: foundMs });
@@ -212,7 +215,7 @@ function createMemory(parts: UnindexedLookupParts) {
     known,
     absentFiles,
     remember,
-    learnt: (id: Id, item: FoundItem, digest: Uint8Array) =>
+    recordDigest: (id: Id, item: FoundItem, digest: Uint8Array) =>
       void remember(id, { kind: "item", item: { ...item, digest } }),
     markWrong: (id: Id, item: FoundItem) => {
       parts.hintVerifier.markWrong(id, item);
@@ -234,11 +237,11 @@ function createMemory(parts: UnindexedLookupParts) {
   };
 }
 
-/** The ways to find an id, in their order. */
+/** The stages that find an id, in the order in which they run. */
 function createStages(parts: UnindexedLookupParts) {
   const { bodies, gateways, files, queries, hintVerifier, foundItems, fetcher, onLookup } = parts;
 
-  async function onChain(id: Id, signal: AbortSignal): Promise<NodeResponse<Found>> {
+  async function fromNodes(id: Id, signal: AbortSignal): Promise<NodeResponse<Found>> {
     const response = await bodies.transaction(id, signal);
     return response.kind === "ok" ? { kind: "ok", value: await transactionFound(response.value) } : response;
   }
@@ -251,42 +254,45 @@ function createStages(parts: UnindexedLookupParts) {
     return { kind: "transaction", root, contentType, contentEncoding };
   }
 
-  const follow = (id: Id) => async (hint: Hint, signal: AbortSignal) =>
+  const verifyHint = (id: Id) => async (hint: Hint, signal: AbortSignal) =>
     itemFound(await hintVerifier.verify(id, hint, "chosen", signal));
 
-  /** A gateway's hint of the item's position is followed. If it cannot be, the gateway's unproven content is used. */
-  const weigh =
+  /**
+   * Verifies a gateway's hint of the item's position. When the hint cannot be verified, the result is the gateway's
+   * unproven content; when it is wrong, the fault.
+   */
+  const preferProvenItem =
     (id: Id) =>
     async (content: GatewayContent, signal: AbortSignal): Promise<NodeResponse<Found>> => {
-      const word: NodeResponse<Found> = { kind: "ok", value: { kind: "gateway", content } };
-      if (content.hint === undefined || content.hint.rootId === id) return word;
-      const followed = await follow(id)(content.hint, signal);
-      const isUntrue = followed.kind === "fault" && followed.reason === "wrong";
-      return followed.kind === "ok" || isUntrue ? followed : word;
+      const unverifiedFallback: NodeResponse<Found> = { kind: "ok", value: { kind: "gateway", content } };
+      if (content.hint === undefined || content.hint.rootId === id) return unverifiedFallback;
+      const verified = await verifyHint(id)(content.hint, signal);
+      const isWrongHint = verified.kind === "fault" && verified.reason === "wrong";
+      return verified.kind === "ok" || isWrongHint ? verified : unverifiedFallback;
     };
 
-  /** A source that is not configured is not asked, and counts nothing. */
-  function named(count: number, source: LookupSource, stage: Stage): readonly Stage[] {
+  /** No stage where no source of this kind is configured; nothing is counted then. */
+  function ifConfigured(count: number, source: LookupSource, stage: Stage): readonly Stage[] {
     return count === 0 ? [] : [counted(source, stage, onLookup)];
   }
 
-  const others = (id: Id, inFiles: readonly Stage[]): readonly Stage[] => [
-    counted("nodes", (signal) => onChain(id, signal), onLookup),
-    ...named(gateways.urls.length, "gateways", (signal) => gateways.find(id, weigh(id), signal)),
+  const remoteStages = (id: Id, inFiles: readonly Stage[]): readonly Stage[] => [
+    counted("nodes", (signal) => fromNodes(id, signal), onLookup),
+    ...ifConfigured(gateways.urls.length, "gateways", (signal) => gateways.find(id, preferProvenItem(id), signal)),
     ...inFiles,
-    ...named(queries.count, "graphql", (signal) => queries.find(id, follow(id), signal)),
+    ...ifConfigured(queries.count, "graphql", (signal) => queries.find(id, verifyHint(id), signal)),
   ];
 
-  function fromStored(id: Id): readonly Stage[] {
+  function fromStoredPlace(id: Id): readonly Stage[] {
     const stored = foundItems?.find(id);
     if (stored === undefined) return [];
-    return [counted("memory", (signal) => atStored(parts, id, stored, signal), onLookup)];
+    return [counted("memory", (signal) => verifyStoredPlace(parts, id, stored, signal), onLookup)];
   }
 
   return {
-    fromStored,
-    /** By the client's hint. A hint that leads nowhere does not prove that the id does not exist. */
-    byHint: (id: Id, hint: Hint): Stage => {
+    fromStoredPlace,
+    /** A client's hint that is wrong does not prove that the id does not exist. */
+    byClientHint: (id: Id, hint: Hint): Stage => {
       const stage: Stage = async (signal) => {
         const response = itemFound(await hintVerifier.verify(id, hint, "anyone", signal));
         const isFault = response.kind === "fault" && !["wrong", "too_large"].includes(response.reason);
@@ -296,21 +302,21 @@ function createStages(parts: UnindexedLookupParts) {
     },
     at: (id: Id, place: Hint): Stage => {
       return async (signal) => {
-        const response = await follow(id)(place, signal);
+        const response = await verifyHint(id)(place, signal);
         return response.kind === "fault" && response.reason === "wrong" ? { kind: "absent" } : response;
       };
     },
-    of: (id: Id): readonly Stage[] =>
-      others(
+    fromSources: (id: Id): readonly Stage[] =>
+      remoteStages(
         id,
-        named(files.count, "cdb64", (signal) => files.find(id, follow(id), signal)),
+        ifConfigured(files.count, "cdb64", (signal) => files.find(id, verifyHint(id), signal)),
       ),
-    withoutFiles: (id: Id): readonly Stage[] => [...fromStored(id), ...others(id, [])],
+    withoutFiles: (id: Id): readonly Stage[] => [...fromStoredPlace(id), ...remoteStages(id, [])],
   };
 }
 
-/** Where the item was found before: checked as a hint is, and dropped when it is not there. */
-async function atStored(
+/** Verifies the place where the item was found before, as a hint. A place that is wrong is dropped. */
+async function verifyStoredPlace(
   { hintVerifier, foundItems }: Pick<UnindexedLookupParts, "hintVerifier" | "foundItems">,
   id: Id,
   stored: StoredPlace,
@@ -324,7 +330,7 @@ async function atStored(
   if (response.kind !== "ok") return response;
   const { root, itemOffset, itemSize } = response.value;
   const isSame = root.spec.id === stored.rootId && itemOffset === stored.itemOffset && itemSize === stored.itemSize;
-  // The bytes of a place are proven by its root: what they were once, they are for ever.
+  // The root proves the bytes of a place, so they never change.
   const digest = response.value.digest ?? (isSame ? stored.digest : undefined);
   return { kind: "ok", value: { kind: "item", item: { ...response.value, digest } } };
 }
@@ -337,28 +343,35 @@ function itemFound(response: NodeResponse<FoundItem>): NodeResponse<Found> {
   return response.kind === "ok" ? { kind: "ok", value: { kind: "item", item: response.value } } : response;
 }
 
-type Asked = Readonly<{ found: Found | undefined; others: readonly NodeResponse<Found>[] }>;
+/** The found content, and the other responses. */
+type SearchResult = Readonly<{ found: Found | undefined; otherResponses: readonly NodeResponse<Found>[] }>;
 
 /**
- * Goes from stage to stage until one finds something provable; a gateway's word is taken when nothing
- * better comes soon.
+ * Runs stages in order until one finds provable content. The unproven content of a gateway is used when no stage finds
+ * provable content within {@link unverifiedFallbackDelayMs} after it.
  */
-async function askStages(stages: readonly Stage[], id: Id, findMsMax: number, signal: AbortSignal): Promise<Asked> {
-  const soon = linkedController(signal);
-  let word: Found | undefined;
+async function runStages(
+  stages: readonly Stage[],
+  id: Id,
+  findMsMax: number,
+  signal: AbortSignal,
+): Promise<SearchResult> {
+  const search = linkedController(signal);
+  let unverifiedFallback: Found | undefined;
   let timer: Timer | undefined;
 
   async function run(stage: Stage, own: AbortSignal): Promise<NodeResponse<Found>> {
     const response = await stage(own);
-    if (response.kind === "ok" && response.value.kind === "gateway" && word === undefined) {
-      word = response.value;
-      timer = setTimeout(() => soon.controller.abort(timeout(betterMsMax)), betterMsMax);
+    if (response.kind === "ok" && response.value.kind === "gateway" && unverifiedFallback === undefined) {
+      unverifiedFallback = response.value;
+      const stop = () => search.controller.abort(timeout(unverifiedFallbackDelayMs));
+      timer = setTimeout(stop, unverifiedFallbackDelayMs);
     }
     return response;
   }
 
   try {
-    return await withDeadline(soon.controller.signal, findMsMax, async (own) => {
+    return await withDeadline(search.controller.signal, findMsMax, async (own) => {
       const { final, others } = await askInOrder(
         {
           sources: stages,
@@ -368,14 +381,14 @@ async function askStages(stages: readonly Stage[], id: Id, findMsMax: number, si
         },
         own,
       );
-      return { found: final?.kind === "ok" ? final.value : word, others };
+      return { found: final?.kind === "ok" ? final.value : unverifiedFallback, otherResponses: others };
     });
   } catch (error) {
     if (signal.aborted || !isTimeout(error)) throw error;
-    if (word !== undefined) return { found: word, others: [] };
+    if (unverifiedFallback !== undefined) return { found: unverifiedFallback, otherResponses: [] };
     throw new Failure("source_timeout", { id, withinMs: findMsMax }, error);
   } finally {
     clearTimeout(timer);
-    soon.unlink();
+    search.unlink();
   }
 }

@@ -60,7 +60,7 @@ export function createUploadedContent(find: FindUploaded, guard: BlockGuard): Up
 
 /** Tells of large content whether its file is what was verified; compares it where only that can tell. */
 function createComparison(): (payload: UploadedPayload) => Promise<boolean> {
-  /** What the files were when their content was compared. */
+  /** Stamps of the files whose content was compared, by id. */
   const compared = new LRUCache<Id, string>(entryLimit(comparedMax));
   const comparing = createSingleFlight<void>();
   const semaphore = createSemaphore(comparingMax, waitingMax);
@@ -172,7 +172,7 @@ export type SumReader = Readonly<{
 /** Larger items have a file of their own, which never changes once written. Source: src/upload/intake/item-store.ts. */
 export const summedBytesMax = 2 ** 20;
 
-/** What a checksum covers; a range reads at most this much more at either end. */
+/** Bytes that one checksum covers. A range reads at most this much more at either end. */
 const stepBytes = 64 * 2 ** 10;
 
 /** Memory of remembered checksums, and of an item's beside them: 16,000 items, or 11 GiB in items of 1 MiB. */

@@ -422,7 +422,7 @@ export const readingDefences: readonly Defence[] = [
     threat: "P1",
     name: "content of gateways that is blocked by its hash",
     file: "src/content/open-place.ts",
-    text: "if (size > 0 && guard.mustHash(size)) guard.checkId(id, id, digests.get(id) ?? (await learnDigest(signal)));",
+    text: "if (size > 0 && guard.mustHash(size)) guard.checkId(id, id, digests.get(id) ?? (await hashContent(signal)));",
     instead: "",
     tests: ["test/content/content.test.ts"],
   },

@@ -1,9 +1,8 @@
 /**
- * Checks of content that is read completely: its hash, and for an item found elsewhere whether its
- * signature holds.
+ * Records the SHA-256 of content that is read completely. For an item that was found outside of the index, its
+ * signature is checked at the end of the read.
  * @module
  */
-
 import type { CheckItemMessageJob } from "../../workers/verify.ts";
 import { createItemHash, readItemHeader } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
@@ -14,75 +13,73 @@ import { type ReadParts, readWhole } from "./root-reads.ts";
 import type { UnindexedLookup } from "./unindexed-lookup.ts";
 import type { FoundItem } from "./verify-hint.ts";
 
-/** Content going by. */
-export type WholeHash = Readonly<{
+/** The hash of content that is being read. */
+export type ContentHash = Readonly<{
   update: (piece: Uint8Array) => void;
   /**
-   * Ends it after the last piece.
+   * Ends the hash after the last piece.
    * @returns SHA-256, 32 bytes.
    * @throws Failure `source_failed` when the content is not what its id says.
    */
   finish: () => Promise<Uint8Array>;
 }>;
 
-/** Begins before the first piece. */
-export type BeginWhole = (signal: AbortSignal) => Promise<WholeHash>;
+/** Begins a hash before the first piece. */
+export type BeginHash = (signal: AbortSignal) => Promise<ContentHash>;
 
-/** Says why the signature in an item's header does not sign a message; a thread's work. */
+/** Checks the signature in an item's header in a thread. Resolves with the reason when it does not sign the message. */
 export type CheckItemMessage = (job: CheckItemMessageJob, signal: AbortSignal) => Promise<string | undefined>;
 
-/** The inputs for items. */
-export type ItemWholeParts = ReadParts &
-  Readonly<{ lookup: Pick<UnindexedLookup, "learnt" | "markWrong">; checkItemMessage: CheckItemMessage }>;
+/** Where the outcome for an item is recorded, and how its signature is checked. */
+export type ItemHashParts = ReadParts &
+  Readonly<{ lookup: Pick<UnindexedLookup, "recordDigest" | "markWrong">; checkItemMessage: CheckItemMessage }>;
 
-/** Hashed in one go on the calling thread. */
+/** Bytes that are hashed at once on the calling thread. */
 const hashedAtOnceMax = 2 ** 20;
 
-/** Learning the hash of one content. */
-export type Learning = Readonly<{
-  /** The results so far. */
+/** The digest of one content, SHA-256 of 32 bytes. */
+export type DigestRecorder = Readonly<{
+  /** Undefined while the digest is unknown. */
   digest: () => Uint8Array | undefined;
-  /** Begins to learn from a reading of all of it; undefined when nothing is to be learnt. */
-  begin: BeginLearning;
-  /** Learns from all of it in memory, in slices that leave the thread to others in between. */
-  take: (bytes: Uint8Array, signal: AbortSignal) => Promise<void>;
-  /** Reads all of it to learn the hash. */
+  /** Begins to hash a complete read; undefined when the digest is known, or is not recorded from reads. */
+  begin: (signal: AbortSignal) => Promise<ContentHash | undefined>;
+  /** Hashes complete content in memory, in slices between which other work can run. */
+  hashBytes: (bytes: Uint8Array, signal: AbortSignal) => Promise<void>;
+  /** Reads all of the content to hash it. */
   readAll: (signal: AbortSignal) => Promise<Uint8Array>;
 }>;
 
-type BeginLearning = (signal: AbortSignal) => Promise<WholeHash | undefined>;
-
 /**
- * Makes the learning of one content.
+ * Creates the recorder of one content.
  *
- * @param beginWhole - Begins the hash of a complete read; undefined: only `readAll` hashes.
- * @param known - What others know of its hash.
- * @param all - Reads all of it.
+ * @param beginHash - Begins the hash of a complete read; undefined: only `readAll` hashes.
+ * @param known - The digest where it is known from another source.
+ * @param all - Reads all of the content.
  */
-export function createLearning(
-  beginWhole: BeginWhole | undefined,
+export function createDigestRecorder(
+  beginHash: BeginHash | undefined,
   known: () => Uint8Array | undefined,
   all: (signal: AbortSignal) => AsyncIterable<Uint8Array>,
-): Learning {
-  let learnt: Uint8Array | undefined;
-  const digest = () => learnt ?? known();
+): DigestRecorder {
+  let recorded: Uint8Array | undefined;
+  const digest = () => recorded ?? known();
 
-  async function noting(begin: BeginWhole, signal: AbortSignal): Promise<WholeHash> {
-    const hash = await begin(signal);
+  async function beginRecorded(beginOne: BeginHash, signal: AbortSignal): Promise<ContentHash> {
+    const hash = await beginOne(signal);
     const finish = async () => {
-      learnt = await hash.finish();
-      return learnt;
+      recorded = await hash.finish();
+      return recorded;
     };
     return { update: hash.update, finish };
   }
 
-  const begin: BeginLearning = async (signal) =>
-    beginWhole === undefined || digest() !== undefined ? undefined : await noting(beginWhole, signal);
+  const begin: DigestRecorder["begin"] = async (signal) =>
+    beginHash === undefined || digest() !== undefined ? undefined : await beginRecorded(beginHash, signal);
 
   return {
     digest,
     begin,
-    async take(bytes, signal) {
+    async hashBytes(bytes, signal) {
       const hash = await begin(signal);
       if (hash === undefined) return;
       for (let at = 0; at < bytes.length; at += hashedAtOnceMax) {
@@ -92,21 +89,21 @@ export function createLearning(
       await hash.finish();
     },
     async readAll(signal) {
-      const hash = await noting(beginWhole ?? beginDigest, signal);
+      const hash = await beginRecorded(beginHash ?? beginDigest, signal);
       for await (const piece of all(signal)) hash.update(piece);
       return await hash.finish();
     },
   };
 }
 
-/** Hashes content of which nothing else is known. */
-const beginDigest: BeginWhole = async () => {
+/** Hashes content without any other check. */
+const beginDigest: BeginHash = async () => {
   const hasher = new Bun.CryptoHasher("sha256");
   return { update: (piece) => hasher.update(piece), finish: async () => new Uint8Array(hasher.digest()) };
 };
 
-/** Hashes a root's data; the cache keeps the hash with it. */
-export function beginRoot(extents: Pick<Extents, "setDigest">, root: RootSpec): BeginWhole {
+/** Hashes a root's data; the digest is stored in the cache. */
+export function beginRootHash(extents: Pick<Extents, "setDigest">, root: RootSpec): BeginHash {
   return async (signal) => {
     const hash = await beginDigest(signal);
     const finish = async () => {
@@ -118,8 +115,8 @@ export function beginRoot(extents: Pick<Extents, "setDigest">, root: RootSpec): 
   };
 }
 
-/** Hashes an item's payload and checks its signature; the outcome is remembered. */
-export function beginItem(parts: ItemWholeParts, id: Id, item: FoundItem): BeginWhole {
+/** Hashes an item's payload and checks its signature; the outcome is recorded in the lookup. */
+export function beginItemHash(parts: ItemHashParts, id: Id, item: FoundItem): BeginHash {
   const { itemOffset, headerSize, itemSize } = item;
   return async (signal) => {
     const span = { start: itemOffset, end: itemOffset + headerSize };
@@ -131,7 +128,7 @@ export function beginItem(parts: ItemWholeParts, id: Id, item: FoundItem): Begin
       const { message, digest } = hash.finish();
       const fault = await parts.checkItemMessage({ header, message }, signal);
       if (fault === undefined) {
-        parts.lookup.learnt(id, item, digest);
+        parts.lookup.recordDigest(id, item, digest);
         return digest;
       }
       parts.lookup.markWrong(id, item);
