@@ -78,7 +78,7 @@ export async function contentResponse(
     const headers = new Headers(whole);
     const sent = wholeStatus === 200 ? rangeIgnored(content, request) : content;
     const read = () => spanBody(sent, { start: 0, end: size }, reading);
-    return await send(sent, wholeStatus, headers, size, request.headOnly, read);
+    return await send(sent, { status: wholeStatus, headers, size, read }, request);
   }
   const headers = partHeaders(whole);
   headers.set("X-Cache", isCached ? "HIT" : "MISS");
@@ -86,9 +86,9 @@ export async function contentResponse(
   if (only !== undefined && others.length === 0) {
     headers.set("Content-Range", contentRange(only, size));
     const read = () => spanBody(content, only, reading);
-    return await send(content, 206, headers, only.end - only.start, request.headOnly, read);
+    return await send(content, { status: 206, headers, size: only.end - only.start, read }, request);
   }
-  return await sendSpans(content, headers, tag, meaning.spans, request.headOnly, reading);
+  return await send(content, spansResponse(content, { headers, tag, spans: meaning.spans }, reading), request);
 }
 
 /** Limit of a range from memory: it fits in the send buffer of a socket, but not in a closed window of HTTP/2. */
@@ -145,28 +145,31 @@ function rangeIgnored(content: ReadableContent, { arrivedRange }: ContentRequest
   return isHeeded ? { ...content, file: async () => undefined } : content;
 }
 
-async function sendSpans(
+/** A response whose body is not read yet. */
+type UnreadResponse = Readonly<{
+  status: number;
+  headers: Headers;
+  /** Bytes of the body. */
+  size: number;
+  read: () => Promise<ContentBody>;
+}>;
+
+/** The response with several spans. Completes the headers. */
+function spansResponse(
   content: ReadableContent,
-  headers: Headers,
-  tag: string,
-  spans: readonly ByteSpan[],
-  headOnly: boolean,
+  { headers, tag, spans }: Readonly<{ headers: Headers; tag: string; spans: readonly ByteSpan[] }>,
   reading: BodyReading,
-): Promise<Response> {
+): UnreadResponse {
   const frame = frameSpans(tag, headers.get("Content-Type") ?? unknownType, spans, content.size);
   headers.set("Content-Type", frame.contentType);
   headers.delete("Content-Disposition");
-  const read = () => spansBody(content, spans, frame, reading);
-  return await send(content, 206, headers, frame.size, headOnly, read);
+  return { status: 206, headers, size: frame.size, read: () => spansBody(content, spans, frame, reading) };
 }
 
 async function send(
   content: ReadableContent,
-  status: number,
-  headers: Headers,
-  size: number,
-  headOnly: boolean,
-  read: () => Promise<ContentBody>,
+  { status, headers, size, read }: UnreadResponse,
+  { headOnly }: ContentRequest,
 ): Promise<Response> {
   if (headOnly) {
     headers.set("Content-Length", String(size));
