@@ -112,8 +112,8 @@ function isLasting(response: NodeResponse<ProvenChunk>): boolean {
 }
 
 /**
- * What nodes say of data. Data that a block names and no node has is a fault, never absence: only `isAbsent`
- * says so, for data that no block has yet.
+ * Converts a response of the nodes about data to a failure. Data that a block names and no node has is a fault, never
+ * absence. Only `isAbsent` reports absence, for data that no block has yet.
  */
 function failureFor(response: NodeResponse<unknown>, context: Readonly<Record<string, unknown>>) {
   switch (response.kind) {

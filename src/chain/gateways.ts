@@ -14,7 +14,7 @@ import type { NodeResponse } from "./node.ts";
 import type { SourceStatus } from "./nodes.ts";
 import { createSources, type SourceParts } from "./sources.ts";
 
-/** What a gateway says of an id's content. */
+/** Description of an id's content in the response of a gateway. */
 export type GatewayContent = Readonly<{
   gateway: string; // its URL
   /** Whether an operator trusts it. */

@@ -40,7 +40,7 @@ export type TransactionStatus = Readonly<{ height: number; blockHash: string; co
 /** A node's response unchanged, for relaying. */
 export type RawResponse = Readonly<{ status: number; headers: Headers; body: Uint8Array }>;
 
-/** What to relay. */
+/** A request that is relayed unchanged. */
 export type RawRequest = Readonly<{
   method: "GET" | "HEAD" | "POST";
   path: string; // begins with "/", query included; sent as it is
@@ -107,7 +107,7 @@ export type Node = ChainCalls &
 
 const mebibyte = 2 ** 20;
 
-/** What a body may have. A block has up to 1,000 ids and a chunk; a transaction's JSON what a node takes, 15 MiB. */
+/** Limits of bodies. A block has up to 1,000 ids and a chunk; a node accepts 15 MiB of a transaction's JSON. Bytes. */
 const bodyBytesMax = {
   small: 64 * 1024,
   list: 8 * mebibyte,

@@ -344,7 +344,7 @@ function newRecord(): Record {
   return { successShare: 1, latencyMs: firstLatencyMs, faults: 0, wrongs: 0, inRow: 0, restsUntil: 0 };
 }
 
-/** What a sourceStatus weighs, 1 to 100: half at a latency of 200 ms, and less with every failure. */
+/** Weight of a source, 1 to 100: half at a latency of 200 ms, and less with every failure. */
 export function weightOf({ successShare, latencyMs }: SourceStatus): number {
   const weight = (100 * successShare ** 2 * firstLatencyMs) / (firstLatencyMs + latencyMs);
   return Math.min(100, Math.max(1, Math.round(weight)));

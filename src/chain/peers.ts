@@ -231,7 +231,7 @@ function wholeNumber(record: JsonValue | undefined, name: string): number | unde
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** What kind of machine it is, by where it was named. */
+/** Kind of a machine, from the list that named it. */
 export type PeerKind = "node" | "gateway";
 
 /** A machine that was named. */

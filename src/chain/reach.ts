@@ -12,7 +12,7 @@ import { untilStopped } from "../lib/stop.ts";
 /** All addresses of a name. Rejects when it has none. */
 export type Resolve = (name: string) => Promise<readonly string[]>;
 
-/** What may be reached. */
+/** Ports and addresses to which connections are permitted. */
 export type ReachRules = Readonly<{
   /** Ports; others carry mail, databases and shells, which a peer has no business to name. */
   ports: readonly number[];

@@ -61,7 +61,6 @@ export type IndexContent = Readonly<{
 /** Opens content without a look-up in these indexes, which would ask for itself. @throws Failure. */
 export type OpenIndexContent = (id: Id, signal: AbortSignal) => Promise<IndexContent>;
 
-/** What indexes are opened with. */
 export type RootFilesParts = SourceParts & Readonly<{ timeouts?: HttpTimeouts; openContent: OpenIndexContent }>;
 
 /** One file: how its head is had, and how it is read. */
@@ -139,7 +138,7 @@ function openUnknown(location: RootLocation, file: RootFile, parts: RootFilesPar
   };
 }
 
-/** What was read of a manifest, and until when it holds. */
+/** A manifest as it was read, and the time until which it is used. */
 type ReadManifest = Readonly<{
   until: number;
   files: ReadonlyMap<number, Readonly<{ file: RootFile; size: number }>> | undefined;

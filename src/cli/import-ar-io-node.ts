@@ -196,7 +196,7 @@ function dataFolderOf(folder: string): string {
   return found;
 }
 
-/** What the settings of the other gateway mean here. */
+/** The settings of the other gateway, each explained for this program. */
 type SettingsReport = Readonly<{
   /** The `.env` that was read; null: none was found. */
   path: string | null;

@@ -124,7 +124,7 @@ function accountText({ account }: JsonObject): string {
   return typeof account === "string" ? account : "a gift";
 }
 
-/** What was paid, as the program words it; an action that was recorded by an earlier build has only its amount. */
+/** The paid amount as the program words it. An action that an earlier build recorded has only its amount. */
 function paidText({ paid, amount, currency }: JsonObject): string {
   return typeof paid === "string" ? paid : `${String(amount)} of the smallest unit of ${String(currency)}`;
 }

@@ -30,7 +30,7 @@ export type RowContext = Readonly<{
   ownerKey: (address: Address) => string | undefined;
 }>;
 
-/** What to find: at most `limit` rows within the bounds, in the order of the plan. */
+/** A query of at most `limit` rows within the bounds, in the order of the plan. */
 export type StoreQuery = Readonly<{
   plan: PagePlan;
   bounds: PlaceBounds;
@@ -341,7 +341,6 @@ function rowColumnsOf(columns: PageColumns): readonly RowColumn[] {
   return (Object.keys(rowColumns) as RowColumn[]).filter((name) => wanted[name]);
 }
 
-/** What rows are read with. */
 type RowReading = Readonly<{
   heights: readonly PartitionHeights[];
   columns: PageColumns;

@@ -16,7 +16,7 @@ import {
 } from "graphql";
 import { aliasesMax, aliasLengthMax, depthMax, fieldsMax, rootFieldsMax } from "./query-limits.ts";
 
-/** What a document asks for; every number saturates at `Number.MAX_SAFE_INTEGER`. */
+/** Size of a document; every number saturates at `Number.MAX_SAFE_INTEGER`. */
 type Size = Readonly<{ depth: number; aliases: number; aliasLength: number; fields: number }>;
 
 /**

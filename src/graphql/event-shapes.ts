@@ -25,7 +25,7 @@ import type { WrittenField } from "./selection.ts";
 /** An event; a reset has a reason and no change. */
 export type EventSource<Change> = Readonly<{ cursor: string; change: Change | undefined; reason: string | undefined }>;
 
-/** What a subscription selects: the key of the root field, and the fields of its events. */
+/** Selection of a subscription: the key of the root field, and the fields of its events. */
 export type EventSelection = Readonly<{ key: string; fields: readonly WrittenField[] }>;
 
 const eventKinds = {

@@ -13,7 +13,6 @@ import {
 import { schema } from "./graphql-schema.ts";
 import { fragmentsOf, type SelectionScope } from "./selection.ts";
 
-/** What to execute. */
 export type ExecutionRequest = Readonly<{
   /** Parsed and valid. */
   document: DocumentNode;

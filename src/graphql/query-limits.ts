@@ -1,5 +1,5 @@
 /**
- * What a GraphQL request may ask for. Constants only: the main thread knows them without graphql-js, which takes 6 MiB.
+ * Limits of a GraphQL request. Constants only, so that the main thread need not load graphql-js, which takes 6 MiB.
  * Source: docs/reference/graphql.md#limits.
  * @module
  */

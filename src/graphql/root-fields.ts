@@ -35,7 +35,7 @@ import { tagBytesOf } from "./tag-json.ts";
 
 type Eventually<Value> = Value | Promise<Value>;
 
-/** What queries ask of the index. */
+/** The reads of the index that queries use. */
 export type QueryIndex = Pick<IndexReader, "blocks" | "block" | "counts" | "snapshot"> &
   Readonly<{
     encodedRow: (...query: Parameters<IndexReader["encodedRow"]>) => Eventually<EncodedRow | undefined>;
@@ -44,7 +44,7 @@ export type QueryIndex = Pick<IndexReader, "blocks" | "block" | "counts" | "snap
     count: (plan: PagePlan, max: number) => Eventually<number | undefined>;
   }>;
 
-/** What the root fields of one request share. */
+/** State that the root fields of one request share. */
 export type RootContext = {
   readonly index: QueryIndex;
   /** Throws when the request must end. */

@@ -35,7 +35,7 @@ export type SelectedField = WrittenField &
     inner: readonly SelectedField[];
   }>;
 
-/** What selecting depends on besides the syntax. */
+/** Fragments and variables of the operation whose fields are selected. */
 export type SelectionScope = Readonly<{
   fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   /** Coerced values of the operation's variables; `@skip` and `@include` read them. */

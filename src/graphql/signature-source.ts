@@ -26,7 +26,7 @@ export type SignatureSource = Readonly<{
   of: SignatureOf;
 }>;
 
-/** What the source asks of the index. */
+/** The reads of the index that the source uses. */
 export type SignatureIndex = Pick<IndexReader, "transactionText" | "locate" | "pendingSignature">;
 
 /** Position of a signature in a root's file. */

@@ -11,7 +11,7 @@ type FailurePage = Readonly<{
   heading: string;
   /** What happened, and what a reader can do. Text. */
   text: string;
-  /** What was requested, and the reason as programs get it. Text. */
+  /** The requested address; `message` is the reason as programs get it. Text. */
   address: string;
   message: string;
   /** Ways on (`linkTo`). */

@@ -11,7 +11,7 @@ import type { Parameter } from "./parameter.ts";
 import type { Responses, Schema } from "./reference/openapi-types.ts";
 import { contextOf } from "./request-context.ts";
 
-/** What the API reference shows of a parameter. */
+/** Description of a parameter in the API reference. */
 type TextOptions = Readonly<{
   description: string;
   /** A valid value; parameters that are required have one. */
@@ -149,8 +149,8 @@ export type DescribedOperation = Readonly<{
 }>;
 
 /**
- * What a route carries for the API reference. The operations are made with the document, because Elysia copies what a
- * route carries whenever routes are joined.
+ * Decoration of a route for the API reference. The operations are created with the document, because Elysia copies the
+ * decoration whenever routes are joined.
  */
 type Decoration = DocumentDecoration & Readonly<{ operations: () => readonly DescribedOperation[] }>;
 

@@ -25,7 +25,7 @@ const wordBytes = 4;
 const protectionRead = 1;
 const mapShared = 1;
 
-/** What mmap returns when it fails. */
+/** Result of mmap when it fails. */
 const mapFailed = 2n ** 64n - 1n;
 
 /**

@@ -55,7 +55,7 @@ const flushMsMax = 3_000;
 /** A response is a short record. */
 const responseBytesMax = 64 * 2 ** 10;
 
-/** What became of spans; the label of the metric. */
+/** Outcomes of spans; the label of the metric. */
 const outcomes = ["exported", "queue_full", "trace_full", "failed", "rejected"] as const;
 
 /** Result of one attempt. */

@@ -1,5 +1,5 @@
 /**
- * What the ledger owes and has earned, as metrics and for the console.
+ * Liabilities and revenue of the ledger, as metrics and for the console.
  *
  * All accounts sum to zero, so the credits of clients are the opposite of the few operator accounts. A read costs a few
  * rows, however many clients there are. Transfers are counted since the start of the program.

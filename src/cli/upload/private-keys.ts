@@ -38,7 +38,7 @@ export function createKeyTest(wallet: string): KeyTest {
 /** A text that is shorter could be in any file. Characters. */
 const secretLengthMin = 32;
 
-/** What must not be repeated of a wallet: the private members of a JSON Web Key, or the digits of any other key. */
+/** Texts of a wallet that must not be printed: private members of a JSON Web Key, or the digits of any other key. */
 function secretsOf(wallet: string): string[] {
   const value = readJson(wallet);
   if (isJsonArray(value)) return []; // An array of numbers is recognised by its shape.

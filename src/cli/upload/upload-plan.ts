@@ -1,6 +1,6 @@
 /**
- * What an upload would send and cost, and the question before it is sent: uploads are public and permanent, and some
- * cost much.
+ * Plan of an upload: its items and its cost, and the confirmation before it is sent. Uploads are public and permanent,
+ * and some cost much.
  * @module
  */
 import { signedHeaderSize } from "../../arweave/data-item.ts";

@@ -11,7 +11,7 @@ import type { Bounds, PagePlan, TagPlan } from "../../store/index/index-types.ts
 export type RowFilter = Pick<PagePlan, "ids" | "owners" | "recipients" | "tags" | "bundledIn" | "block"> &
   Readonly<{ kind?: "transaction" | "item" }>;
 
-/** What a subscriber wants. A reset is always sent. */
+/** The events that a subscriber selects. A reset is always sent. */
 export type EventFilter = Readonly<{
   /** Undefined: no transactions and data items. */
   rows: RowFilter | undefined;

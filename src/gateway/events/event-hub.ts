@@ -5,8 +5,8 @@
  * event are made once for all groups of a format. A subscriber that resumes reads the journal by itself up to its
  * group, and then joins it.
  *
- * What waits for a subscriber is bounded for each one and over all; a slow subscriber is cut with a reason. Its bytes
- * are those of its group, so they are in memory once.
+ * The queue of each subscriber is bounded, and all queues together; a slow subscriber is disconnected with a reason.
+ * The subscribers of a group share the bytes of an event, so they are in memory once.
  * Source: docs/reference/gateway.md#events.
  * @module
  */
@@ -91,7 +91,7 @@ export type EventRequest = Readonly<{
   client: string;
 }>;
 
-/** What the subscribers of a group have in common. */
+/** The filter and the format that the subscribers of a group share. */
 type Stream = Readonly<{ key: string; test: EventTest; format: EventFormat }>;
 
 type Subscriber = Readonly<{ sink: EventSink; client: string; stream: Stream; life: AbortController }>;

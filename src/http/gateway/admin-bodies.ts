@@ -1,6 +1,6 @@
 /**
- * What administration is asked, read from JSON at the edge: each reader gives values that are right, or fails with the
- * message that the specification has for its endpoint. The API reference shows the same fields.
+ * Parses JSON bodies of the admin API. An invalid value throws the failure that the specification has for its endpoint.
+ * The API reference shows the same fields.
  * Source: docs/reference/gateway.md#queueing; docs/reference/gateway.md#exports-and-pruning.
  * @module
  */

@@ -176,7 +176,7 @@ const descriptions = {
   },
 } as const satisfies Readonly<Record<string, AdminDescription>>;
 
-/** What an operator may ask of indexing; fulfilled when it is written down. */
+/** Requests of an operator to the indexing. Each promise resolves when the request is stored. */
 export type AdminQueue = Readonly<{
   /** Rejects with Failure `too_many_requests`. */
   transaction: (id: Id) => Promise<void>;
@@ -191,7 +191,6 @@ export type AdminQueue = Readonly<{
   dataItems: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<void>;
 }>;
 
-/** What the routes ask. */
 export type AdminRoutesOptions = Readonly<{
   guard: AdminGuard;
   debug: () => JsonObject;
@@ -206,7 +205,7 @@ export type AdminRoutesOptions = Readonly<{
   credits?: readonly AdminEndpoint[] | undefined;
 }>;
 
-/** What the console shows. */
+/** The values that the console shows, and its retry of a bundle. */
 export type Monitored = Readonly<{
   status: () => Promise<JsonObject>;
   history: MetricsHistory["record"];

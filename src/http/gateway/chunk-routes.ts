@@ -37,7 +37,7 @@ const sourceSilenceSeconds = 60;
 /** A chunk that is proven and too deep to be forked away never changes at its offset; any other may. */
 const cacheControl = { final: "public, max-age=2592000, immutable", other: "public, max-age=60" } as const;
 
-/** What a chunk takes while its response is composed, as bytes and as JSON. Bytes. */
+/** Memory of a chunk while its response is composed, as bytes and as JSON. Bytes. */
 const chunkHoldBytes = 640 * 2 ** 10;
 
 /** A response with 200, with all its headers but its length. */
@@ -46,7 +46,6 @@ type ChunkResponse = Readonly<{ body: Blob; headers: Headers }>;
 /** The headers of one chunk's response, and its body. */
 type Writing = Readonly<{ headers: Readonly<Record<string, string>>; body: string | Uint8Array }>;
 
-/** What the routes are made of. */
 export type ChunkRoutesOptions = Readonly<{
   chunks: Chunks;
   /** Caches final responses by their path: such a chunk is proven, hashed and written once for many readers. */
@@ -156,8 +155,8 @@ function asData(found: FoundChunk, digest: Uint8Array, offset: bigint): Writing 
 }
 
 /**
- * What a client needs to check the bytes alone; what is not known is left out. Absolute offsets count from 1, as in the
- * path: a chunk's start and its length make the offset of the next chunk, which clients go by.
+ * Headers with which a client can check the bytes by itself; unknown values are left out. Absolute offsets count from
+ * 1, as in the path: a chunk's start plus its length is the offset of the next chunk, which clients request next.
  */
 function dataHeaders(found: FoundChunk, digest: Uint8Array, offset: bigint): Record<string, string> {
   const { served, end, transaction, dataStart } = found;

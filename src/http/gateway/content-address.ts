@@ -7,7 +7,7 @@ import { type Id, idShape, isId } from "../../arweave/id.ts";
 import type { HostMeaning } from "../hosts.ts";
 import { reservedSegments } from "../reserved-paths.ts";
 
-/** What an address names. */
+/** Content that an address names, or the reason why it names none. */
 export type ContentAddress =
   | Readonly<{ kind: "none" }>
   | Readonly<{ kind: "invalid id" }>

@@ -14,7 +14,7 @@ import { contentTag } from "../conditional-requests.ts";
 import { corsHeaders } from "../cors.ts";
 import { contentCodingsOf, digestField, isActiveType, mediaTypeOf, unknownType } from "../header-values.ts";
 
-type ContentDescription = Readonly<{
+type HeaderContext = Readonly<{
   id: Id;
   contentType: string | undefined;
   contentEncoding: string | undefined;
@@ -26,14 +26,13 @@ type ContentDescription = Readonly<{
   item: ItemPlace | undefined;
   /** How long caches may store the response. */
   cacheLifetime: CacheLifetime;
-  /** What a browser may do with it. */
   policy: ContentPolicy;
 }>;
 
 /** How long caches may store a response: by the state of the bytes, or for a time because the address may change. */
 export type CacheLifetime = Readonly<{ kind: "by content" }> | Readonly<{ kind: "for a time"; seconds: number }>;
 
-/** What a browser may do with content. */
+/** Restrictions that a browser applies to content. */
 export type ContentPolicy = Readonly<{
   /** Sandbox for active types; `undefined` leaves them free. */
   sandbox: string | undefined;
@@ -56,7 +55,7 @@ const immutableCacheControl = "public, max-age=2592000, immutable";
 const mutableCacheControl = "public, max-age=7200";
 
 /** Headers of a complete response (200), without its length. Those of 206, 304 and 416 are made from them. */
-export function contentHeaders(description: ContentDescription): Headers {
+export function contentHeaders(description: HeaderContext): Headers {
   const type = mediaTypeOf(description.contentType);
   const codings = contentCodingsOf(description.contentEncoding);
   const headers = new Headers({
@@ -114,7 +113,7 @@ export function unsatisfiableHeaders(whole: Headers): Readonly<Record<string, st
   return Object.fromEntries(names.map((name) => [name, whole.get(name) ?? ""]));
 }
 
-function cacheControl({ cacheLifetime, verified, stable }: ContentDescription): string {
+function cacheControl({ cacheLifetime, verified, stable }: HeaderContext): string {
   if (cacheLifetime.kind === "for a time") return `public, max-age=${cacheLifetime.seconds}`;
   return verified && stable ? immutableCacheControl : mutableCacheControl;
 }

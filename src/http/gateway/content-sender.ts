@@ -63,7 +63,7 @@ export type ContentFinderOptions = Readonly<{
 /** Time to live of cached content that is not yet stable or verified. Milliseconds. */
 const changeableTtlMs = 5_000;
 
-/** What the headers of a response depend on, besides the content. */
+/** Conditions of the request and its path on which the headers of a response depend, besides the content. */
 type ResponseConditions = Readonly<{
   fallback: boolean;
   manifestId: Id | undefined;

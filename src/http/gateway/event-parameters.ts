@@ -60,7 +60,7 @@ const most: Readonly<Record<keyof typeof eventParameters, number>> = {
   ...{ tags: 1, kind: 1, minHeight: 1, maxHeight: 1, after: 1 },
 };
 
-/** What a client asks for. */
+/** The events that a client requests. */
 export type AskedEvents = Readonly<{ filter: EventFilter; after: Cursor | undefined }>;
 
 /**

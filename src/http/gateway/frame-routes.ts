@@ -20,7 +20,6 @@ import { sandboxWithScripts } from "./content-headers.ts";
 import type { ContentSender, Sending } from "./content-sender.ts";
 import { pathParameters } from "./parameters.ts";
 
-/** What the routes ask. */
 export type FrameRoutesOptions = Readonly<{ frames: Frames; sender: ContentSender }>;
 
 /** Both spellings: the neutral word, and the one that deployed clients send. */
@@ -84,7 +83,7 @@ const postDetail = described({
   responses: { ...frameResponses, ...failureResponses("invalid_id", "malformed_json") },
 });
 
-/** What a frame response says changes nothing here; that it says it in the agreed form is all that is asked. */
+/** Reads and validates the body of a posted frame action. Its values are not used. */
 async function takeBody(request: Request): Promise<void> {
   const type = bareMediaType(request.headers.get("content-type") ?? "");
   if (type !== "application/json" || request.headers.get("content-length") === "0")

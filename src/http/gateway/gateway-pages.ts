@@ -13,7 +13,7 @@ import { escapeHtml, layoutPage } from "../page-layout.ts";
 import { hostPort } from "../request-target.ts";
 import type { ShownFailure } from "../server.ts";
 
-/** What the front page tells. */
+/** Content of the front page. */
 export type FrontPage = Readonly<{
   release: string;
   health: HealthRecord;

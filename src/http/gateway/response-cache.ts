@@ -14,7 +14,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { entryLimit } from "../../lib/entry-limit.ts";
 import { arweaveHeaderBytes } from "./content-headers.ts";
 
-/** What every entry has. */
+/** Fields of every entry. */
 type Entry = Readonly<{
   /** The content, and the manifest through which it was found. */
   dependsOn: readonly Id[];

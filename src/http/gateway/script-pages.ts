@@ -84,7 +84,6 @@ export function createExplorerRoutes(): AnyElysia {
   return createPageRoutes(explorerPage);
 }
 
-/** What the pages that use a wallet need. */
 export type WalletPagesOptions = Readonly<{
   /** The pages that are served. */
   pages: readonly WalletPage[];

@@ -1,5 +1,5 @@
 /**
- * What the gateway says of itself: information, peers, health.
+ * Routes for information (`/info`), peers and health of the gateway.
  * Source: docs/reference/gateway.md#information-and-health.
  * @module
  */
@@ -12,7 +12,6 @@ import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonResponse, jsonTextResponse } from "../responses.ts";
 import { described } from "../route-schema.ts";
 
-/** What the routes ask. */
 export type ServiceRoutesOptions = Readonly<{
   /** The gateway information record. */
   info: () => JsonValue;

@@ -49,7 +49,7 @@ export function giftOutcome(sentence: string, status: number): Response {
   return paymentPage(sentence, "", status);
 }
 
-/** What a page after a checkout shows. */
+/** Content of the page after a checkout. */
 export type CheckoutPage = Readonly<{
   /** `undefined` when the link names no quote. */
   quote: Quote | undefined;

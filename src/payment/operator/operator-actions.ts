@@ -11,10 +11,10 @@ import { assert } from "../../lib/assert.ts";
 import { isJsonObject, type JsonObject, readJson, writeJson } from "../../lib/json.ts";
 import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 
-/** What an operator does to credits. */
+/** Kinds of changes that an operator makes to credits. */
 type ActionKind = "grant" | "adjust" | "refund" | "promo_add" | "promo_end";
 
-/** Who acts, why, and the key under which the action happens once. */
+/** An action with its operator, its reason, and the idempotency key. */
 export type ActionOrder = Readonly<{
   /** 1 to 100 characters of `idempotencyKeyPattern`. */
   idempotencyKey: string;
@@ -26,7 +26,7 @@ export type ActionOrder = Readonly<{
 export type OperatorAction = ActionOrder &
   Readonly<{
     kind: ActionKind;
-    /** What it changes: an account, a payment, a promo code. */
+    /** The changed object: an account, a payment, a promo code. */
     subject: string;
     /** Winc that its own transfer moves into the account; 0 without one. */
     winc: bigint;

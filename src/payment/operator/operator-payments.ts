@@ -25,7 +25,7 @@ export type OperatorPayment = Readonly<{
   account: string | undefined;
   /** Unix milliseconds. */
   at: number;
-  /** What it credited. */
+  /** Credits that the payment bought. */
   winc: bigint;
   /** The part of it that refunds, disputes and reversals withhold now. */
   withheldWinc: bigint;
@@ -45,9 +45,9 @@ export type OperatorPaymentsPage = Readonly<{
   limit: number;
 }>;
 
-/** What a refund of a card payment does to the credits that it bought. */
+/** Effect of a refund of a card payment on the credits that the payment bought. */
 export type RefundEffect = Readonly<{
-  /** What the provider pays back: the payment less its earlier refunds, in the currency's smallest unit. */
+  /** Amount that the provider pays back: the payment less its earlier refunds, in the currency's smallest unit. */
   amount: bigint;
   /** Credits that the refund takes back. */
   winc: bigint;
@@ -103,7 +103,7 @@ function readPayment({ account, made_at, withheld, ...rest }: PaymentRow): Opera
 }
 
 /**
- * What was paid, for people: `25.00 USD`, `0.5 native`; in smallest units for a token without a rule.
+ * The paid amount for people: `25.00 USD`, `0.5 native`; in smallest units for a token without a rule.
  *
  * @param amount - Of the smallest unit.
  */
@@ -120,7 +120,7 @@ export function paidText(
   return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${currency}`;
 }
 
-/** What a refund would do now; undefined for a payment that is not by card, or is refunded already. */
+/** Effect of a refund now; undefined for a payment that is not by card, or is refunded already. */
 export async function refundEffect(tx: Tx, id: string): Promise<RefundEffect | undefined> {
   const quote = await findQuote(tx, id);
   if (quote?.state !== "paid" || quote.takenBackWinc >= quote.creditedWinc) return undefined;

@@ -27,7 +27,7 @@ import {
   type SumNode,
 } from "./solvency-tree.ts";
 
-/** What a root says; the payload of its data item. */
+/** Root of the tree of balances at a moment; the payload of its data item. */
 export type SolvencyRoot = Readonly<{
   /** The moment of the balances, Unix milliseconds. */
   at: number;
@@ -130,7 +130,7 @@ export function proveInclusion(
 /** A verified root. */
 export type VerifiedRoot = SolvencyRoot & Readonly<{ id: string; signer: string }>;
 
-/** What a record shows, or why it shows nothing. */
+/** The verified root of a record, and the balance that the record proves, if it has a proof; or the fault. */
 export type SolvencyVerdict =
   | Readonly<{ fault: string }>
   | Readonly<{

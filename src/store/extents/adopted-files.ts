@@ -17,7 +17,7 @@ import type { QuotaLimits } from "./extent-quota.ts";
 import { rootName } from "./extent-roots.ts";
 import { checksumOf, stepBytes, stepCost, stepsPerPage } from "./extent-steps.ts";
 
-/** What a file contains, after one read. */
+/** Hashes of a file after one read. */
 export type ReadFile = Readonly<{
   /** SHA-256. */
   digest: Uint8Array;
