@@ -12,9 +12,11 @@ import { openExportRows } from "../../src/store/index/export-rows.ts";
 import { stableDepth } from "../../src/store/index/index-types.ts";
 import { packPlace } from "../../src/store/index/place.ts";
 import { temporaryFolder } from "../store/folder.ts";
+import { growingChain } from "../store/index/growing-chain.ts";
 import { indexFile } from "../store/index/index-file.ts";
 import { createFixture } from "../store/index/index-fixture.ts";
 import { canonicalRows, type ModelRow } from "../store/index/model.ts";
+import { bundleOf, idOf, itemOf, ownerOf } from "../store/index/rows-of.ts";
 import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
 import { chainEndMin } from "./exported-chain.ts";
@@ -136,6 +138,33 @@ describe(`an export of a random chain (seed ${seed})`, () => {
       expect(Number(row["owner_offset"])).toBe(start + 2 + Number(row["signature_size"]));
       expect(Number(row["data_offset"]) + Number(row["data_size"])).toBe(start + Number(row["size"]));
     }
+  });
+
+  test("names a nested bundle that the index filter excluded as the parent of its items", async () => {
+    using file = indexFile();
+    using folder = temporaryFolder();
+    const random = createRandom(seed);
+    const owner = ownerOf(random);
+    const root = { height: 100, txIndex: 0, offset: -1 };
+    const { transactions } = growingChain(file.writer, random, owner, 100).add({
+      transactions: [{ dataSize: 100_000 }],
+      bundles: (_height, rows) => rows.map(({ id, dataSize }) => bundleOf(root, id, dataSize)),
+    });
+    const place = { ...root, offset: 1_000 };
+    const nested = { ...bundleOf(place, idOf(random), 5_000), headerSize: 130, depth: 1 };
+    file.writer.addItems({ bundle: root, rows: [], nextEntry: 1, bundles: [nested] });
+    const item = itemOf(random, owner, { place: { ...root, offset: 1_300 }, parentOffset: 1_000 });
+    file.writer.addItems({ bundle: place, rows: [item], nextEntry: 1, bundles: [] });
+    const index = openExportRows(file.path);
+    try {
+      await exportPartition(requestOf(folder.path, { end: 100 }), index);
+    } finally {
+      index.close();
+    }
+    const rows = (await readTable(folder.path, "transactions")).filter((row) => row["is_data_item"] === true);
+    const parents = rows.map((row) => [text(row["parent"]), text(row["root_transaction_id"])]);
+    expect(parents).toEqual([[nested.id, transactions[0]?.id ?? ""]]);
+    expect(rows.map((row) => Number(row["root_parent_offset"]) + Number(row["offset"]))).toEqual([1_300]);
   });
 
   test("has every tag, by its number within the row", async () => {

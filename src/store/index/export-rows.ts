@@ -207,7 +207,8 @@ function createTransactions(db: Database): LookUps["transaction"] {
 
 /** Looks up the parents of items. Consecutive items mostly share a parent, so the last two results are cached. */
 function createParents(db: Database): (high: number, parent: number | null) => Parent {
-  const tables = ["items", "duplicates", "pruned_items"];
+  // A bundle that the index filter excluded has only a row in `bundles`.
+  const tables = ["items", "duplicates", "bundles", "pruned_items"];
   const find = prepareQuery<{ id: Uint8Array; head: number }>(
     db,
     `${tables.map((table) => `SELECT id, head FROM ${table} WHERE n = (?1 << 31) | ?2`).join(" UNION ALL ")} LIMIT 1`,
