@@ -61,7 +61,7 @@ export const invalidItems = {
   place: "the place in its transaction is unknown or not valid",
   occupied: "another item is at its place",
   root: "its transaction is not in its block, or not complete in core.db",
-  parent: "the bundle around it is not in bundles.db",
+  parent: "the bundle around it is not in bundles.db, or left out too",
   owner: "its public key is absent, or not that of its address",
   tags: "its tags are incomplete",
 } as const;
@@ -71,6 +71,12 @@ const ownerSizeMax = 1_024;
 
 /** Keys of RSA are longer than those of other signatures. Bytes. */
 const shortOwnerSizeMax = 65;
+
+/** Bundles around an item: more than any known bundle has, and a parent may name itself. */
+const levelsMax = 32;
+
+/** Consecutive items mostly share a parent. */
+const cachedParentsMax = 1_000;
 
 const hashSize = 48;
 const referenceSizeMax = 64;
@@ -205,24 +211,16 @@ const itemTables = [
 export function createItemSource(bundles: SourceDatabase): ItemSource {
   const tables = itemTables.filter(({ items }) => bundles.columns(items).size > 0);
   for (const { items } of tables) for (const column of itemColumns) bundles.column(items, [column]);
+  const columns = itemColumns.map((name) => `"${name}"`).join(", ");
   const readers = tables.map(({ items, tags }) => ({
-    at: bundles.rows<StoredSourceItem>(
-      `SELECT ${itemColumns.map((name) => `"${name}"`).join(", ")} FROM ${items} WHERE height = ?`,
-    ),
+    at: bundles.rows<StoredSourceItem>(`SELECT ${columns} FROM ${items} WHERE height = ?`),
     first: bundles.query<{ height: number | null }>(`SELECT min(height) AS height FROM ${items}`).get()?.height ?? null,
-    parent: bundles.query<{ at: unknown }>(
-      `SELECT root_parent_offset + "offset" AS at FROM ${items} WHERE id = ? AND root_transaction_id = ?`,
+    parent: bundles.query<StoredSourceItem>(
+      `SELECT ${columns} FROM ${items} WHERE id = ? AND root_transaction_id = ? AND height = ?`,
     ),
     tags: createTags(bundles, tags, ["data_item_id"], ["data_item_tag_index", "tag_index"]),
   }));
   const ownerOf = createOwners(bundles, (key) => addressFromBytes(sha256(key)));
-  const parentAt = (parent: Uint8Array, root: Uint8Array): number | undefined => {
-    for (const { parent: query } of readers) {
-      const at = query.get(parent, root)?.at;
-      if (isCount(at)) return at;
-    }
-    return undefined;
-  };
   const tagsOf = (id: Uint8Array, count: unknown): readonly Tag[] | undefined => {
     for (const { tags } of readers) {
       const found = tags(id, count);
@@ -230,36 +228,57 @@ export function createItemSource(bundles: SourceDatabase): ItemSource {
     }
     return undefined;
   };
+  const parents = new Map<string, number>();
+  /** The offset of a parent that is imported too; undefined when it is absent, left out, or nested too deep. */
+  const parentAt = (names: SourceNames, root: SourceRoot, levels: number): number | undefined => {
+    const { height } = root.block.block;
+    const key = [height, ...[names.root, names.parent].map(encodeBase64url)].join();
+    const known = parents.get(key);
+    if (known !== undefined || levels === 0) return known;
+    for (const { parent } of readers) {
+      const stored = parent.get(names.parent, names.root, height);
+      const row = stored === undefined ? "parent" : readItem(stored, root, levels - 1);
+      if (typeof row === "string") continue;
+      if (parents.size === cachedParentsMax) parents.clear();
+      parents.set(key, row.place.offset);
+      return row.place.offset;
+    }
+    return undefined;
+  };
+  const readItem = (stored: StoredSourceItem, root: SourceRoot, levels: number): ImportedItemRow | InvalidItem => {
+    const names = readNames(stored);
+    if (names === undefined) return "values";
+    const placed = placeOf(stored, idFromBytes(names.root), root);
+    if (typeof placed === "string") return placed;
+    const owner = ownerOf(stored.owner_address);
+    if (owner === undefined) return "owner";
+    const tags = tagsOf(names.id, stored.tag_count);
+    if (tags === undefined) return "tags";
+    const isDirect = Buffer.compare(names.root, names.parent) === 0;
+    const parentOffset = isDirect ? null : parentAt(names, root, levels);
+    if (parentOffset === undefined) return "parent";
+    const { signatureType, target, anchor } = names;
+    const signer = { signatureType, owner: owner.key, ownerAddress: owner.address, target, anchor };
+    return { id: idFromBytes(names.id), ...placed, parentOffset, ...signer, tags };
+  };
   return {
     at: function* (height) {
       for (const { at, first } of readers) if (first !== null && first <= height) yield* at(height);
     },
-    read: (stored, block, rootSize) => {
-      const names = readNames(stored);
-      if (names === undefined) return "values";
-      const placed = placeOf(stored, idFromBytes(names.root), block, rootSize);
-      if (typeof placed === "string") return placed;
-      const isDirect = Buffer.compare(names.root, names.parent) === 0;
-      const parentOffset = isDirect ? null : parentAt(names.parent, names.root);
-      if (parentOffset === undefined) return "parent";
-      const owner = ownerOf(stored.owner_address);
-      if (owner === undefined) return "owner";
-      const tags = tagsOf(names.id, stored.tag_count);
-      if (tags === undefined) return "tags";
-      const { signatureType, target, anchor } = names;
-      const signer = { signatureType, owner: owner.key, ownerAddress: owner.address, target, anchor };
-      return { id: idFromBytes(names.id), ...placed, parentOffset, ...signer, tags };
-    },
+    read: (stored, block, rootSize) => readItem(stored, { block, rootSize }, levelsMax),
   };
 }
+
+/** A block, and the sizes of its transactions: 0 for those that the index will not have. */
+type SourceRoot = Readonly<{ block: SourceBlock; rootSize: (id: Id) => number }>;
+type SourceNames = NonNullable<ReturnType<typeof readNames>>;
 
 type Placed = Pick<ImportedItemRow, "place" | "headerSize" | "size">;
 
 function placeOf(
   stored: StoredSourceItem,
   rootId: Id,
-  { block, ids }: SourceBlock,
-  rootSize: (id: Id) => number,
+  { block: { block, ids }, rootSize }: SourceRoot,
 ): Placed | InvalidItem {
   const txIndex = ids.indexOf(rootId);
   const dataSize = rootSize(rootId);
