@@ -39,7 +39,7 @@ type KnownBlock = Readonly<{ hash: Uint8Array; followed: number; stored: number 
 export type ChainTables = Readonly<{
   /** Adds a block, or marks an existing one with single transactions as followed. */
   addBlock: (block: BlockRow, followed: boolean) => void;
-  /** Adds transactions of a stored block; existing ones stay unchanged. */
+  /** Adds transactions of a stored block. Existing ones only get their place in the weave, if they have none. */
   addTransactions: (height: number, rows: readonly TransactionRow[], ingested: number) => void;
   /** Adds the fields that a pending transaction has beside its row. */
   addPendingTransaction: (place: Place, row: NonNullable<PendingRow["transaction"]>) => void;
@@ -147,6 +147,10 @@ type Parts = Pick<TransactionRow, "format" | "quantity" | "reward" | "dataRoot" 
 function createTransactionParts(db: Database): (place: Place, row: Parts) => boolean {
   const add = prepare(db, "INSERT OR IGNORE INTO transactions VALUES ((? << 31) | ?, ?, ?, ?, ?, ?, ?)");
   const addText = prepare(db, "INSERT OR IGNORE INTO transaction_texts VALUES ((? << 31) | ?, ?, ?)");
+  const complete = prepare(
+    db,
+    "UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = (? << 31) | ? AND weave_start IS NULL",
+  );
   return (place, row) => {
     const high = placeHigh(place);
     const low = placeLow(place);
@@ -156,7 +160,10 @@ function createTransactionParts(db: Database): (place: Place, row: Parts) => boo
     const dataRoot = storedText(row.dataRoot);
     assert(typeof dataRoot !== "string", "a data root is canonical base64url");
     const amounts = [quantity.toString(), reward.toString()];
-    return add.run(high, low, format, ...amounts, dataRoot, weaveStart, weaveEnd).changes > 0;
+    if (add.run(high, low, format, ...amounts, dataRoot, weaveStart, weaveEnd).changes > 0) return true;
+    // A transaction that an operator requested was added before the layout of its block was known.
+    if (weaveStart !== null) complete.run(weaveStart, weaveEnd, high, low);
+    return false;
   };
 }
 

@@ -151,14 +151,16 @@ describe("addBlock", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("an operator's transaction stays when its block is followed, and is removed when the block is forked away", () => {
+  test("an operator's transaction gets its place in the weave with its block, and is removed when the block is forked away", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     const first = chain.next({ transactions: [{}, {}] });
     file.writer.addStrayBlock({ ...first, transactions: first.transactions.slice(0, 1) });
     expect(file.reader.tip()).toBeUndefined();
     expect(file.reader.page(all).rows.length).toBe(1);
-    file.writer.addBlock(first);
+    const placed = first.transactions.map((row) => ({ ...row, weaveStart: 5n, weaveEnd: 1_005n }));
+    file.writer.addBlock({ ...first, transactions: placed });
+    expect(first.transactions.map(({ id }) => file.reader.weaveSpan(id)?.start)).toEqual([5n, 5n]);
     expect(file.reader.page(all).rows.length).toBe(2);
     expect(file.reader.counts()).toMatchObject({ blocks: 1, transactions: 2 });
 
