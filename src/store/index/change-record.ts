@@ -56,7 +56,7 @@ export type RowChange = Readonly<{
   /** "" for none. */
   target: string;
   tags: readonly Tag[];
-  /** Bytes of payload. */
+  /** Bytes of payload; 2^48 − 1 when it is more. */
   size: number;
   /** Where a mined row is, and where a forked row was; undefined for the others. */
   place: RowPlace | undefined;
@@ -117,6 +117,8 @@ const pendingFlag = 4;
 const placeFlag = 8;
 const fromFlag = 16;
 const nameBytes = 32;
+/** A size has six bytes. A pending transaction may state more; this is written then. */
+const sizeMax = 2 ** 48 - 1;
 /** Kind, flags, size, and the length of the tags. */
 const rowHeadBytes = 1 + 1 + 6 + 4;
 /** Height, timestamp, and the length of each hash. */
@@ -148,7 +150,7 @@ export function rowRecord(
     (has.from ? fromFlag : 0);
   let at = record.writeUInt8(kinds.indexOf(kind), 0);
   at = record.writeUInt8(flags, at);
-  at = record.writeUIntLE(row.size, at, 6);
+  at = record.writeUIntLE(Math.min(row.size, sizeMax), at, 6);
   at = record.writeUInt32LE(tags.length, at);
   record.set(row.id, at);
   record.set(row.address, at + nameBytes);

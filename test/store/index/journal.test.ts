@@ -220,6 +220,17 @@ describe("the journal", () => {
     expect(index.changes()).toEqual(["block_forked 11", `forked ${row.id} 11`]);
   });
 
+  test("a pending transaction that states more bytes than a record can have is recorded with the most", () => {
+    using index = openIndex();
+    const sizes = [70, 2 ** 48 - 1, 2 ** 48, Number.MAX_SAFE_INTEGER];
+    const rows = sizes.map((size) => pendingOf(random, owner, { kind: "transaction", size }));
+    index.writer.addPending(rows);
+    expect(rows.map(({ id }) => index.reader.locate(id)?.size)).toEqual(sizes);
+    const changes = index.reader.journal.after(0) ?? [];
+    const written = changes.flatMap(({ change }) => (isRowChange(change) ? change.size : []));
+    expect(written).toEqual([70, 2 ** 48 - 1, 2 ** 48 - 1, 2 ** 48 - 1]);
+  });
+
   test("an announced row that is replaced by a verified one is one change", () => {
     using index = openIndex();
     const announced = pendingOf(random, owner, { verified: false });
