@@ -58,7 +58,7 @@ export type RowTable = Readonly<{
    * @returns Number of removed canonical rows.
    */
   remove: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
-  /** As `remove`, but the compact places remain. The duplicates must be pruned first. */
+  /** As `remove`, but compact places remain, and the journal gets no change. The duplicates must be pruned first. */
   prune: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
   /** As `prune`, for rows that the columnar store has: queries still list them. Places without an item are ignored. */
   pruneStored: (places: readonly PlaceHalves[]) => number;
@@ -201,15 +201,16 @@ function createRemovals({
   const meeting = createMeeting(db, "items");
   const meetingDuplicates = createMeeting(db, "duplicates");
   const atPlaces = prepareStored(db, "items", "r.sig > 0 AND r.n IN (SELECT value FROM json_each(?)) ORDER BY r.n");
-  const dropRows = (gone: readonly TableRow[], tally: RowTally): number => {
+  /** Returns the rows that became canonical instead. */
+  const dropRows = (gone: readonly TableRow[], tally: RowTally): TableRow[] => {
     findable.remove(gone.map(findableRow));
     for (const row of gone) {
       drop.run(row.high, row.low);
       tally.row(row, row.ingested, -1);
     }
-    for (const row of gone) places.promote(row.id, tally);
+    const promoted = gone.flatMap(({ id }) => places.promote(id, tally) ?? []);
     tally.flush();
-    return gone.length;
+    return promoted;
   };
   return {
     remove: (condition, parameters, limit) => {
@@ -223,17 +224,20 @@ function createRemovals({
       }
       const gone = meeting(condition).all(...parameters, limit);
       for (const row of gone) journal.left(row);
-      return dropRows(gone, tally);
+      for (const row of dropRows(gone, tally)) journal.came(row);
+      return gone.length;
     },
     prune: (condition, parameters, limit) => {
       const gone = meeting(condition).all(...parameters, limit);
       pruned.add("items", gone, 0);
-      return dropRows(gone, beginTally());
+      dropRows(gone, beginTally());
+      return gone.length;
     },
     pruneStored: (places) => {
       const gone = atPlaces.all(placesJson(places));
       pruned.add("items", gone, 1);
-      return dropRows(gone, beginTally());
+      dropRows(gone, beginTally());
+      return gone.length;
     },
     pruneDuplicates: (condition, parameters, limit) => {
       const tally = beginTally();
@@ -348,8 +352,12 @@ type CanonicalPlaces = Readonly<{
   demote: (place: PlaceHalves, tally: RowTally) => void;
   /** Removes a row that this process has not verified. @returns Whether there was one. */
   dropUnverified: (place: PlaceHalves, tally: RowTally) => boolean;
-  /** Makes the lowest duplicate of an id canonical; has no effect without duplicates. */
-  promote: (id: Uint8Array, tally: RowTally) => void;
+  /**
+   * Makes the lowest duplicate of an id canonical; has no effect without duplicates.
+   *
+   * @returns The row. The caller adds it to the journal, unless the row before was pruned.
+   */
+  promote: (id: Uint8Array, tally: RowTally) => TableRow | undefined;
 }>;
 
 const place = "n >> 31 AS high, n & 0x7fffffff AS low";
@@ -390,12 +398,12 @@ function createCanonicalPlaces({ db, findable, journal }: CanonicalParts): Canon
     promote: (id, tally) => {
       const next = lowestDuplicate.get(id);
       const row = next === undefined ? undefined : duplicate.get(next.high, next.low);
-      if (row === undefined) return;
+      if (row === undefined) return undefined;
       toItems(row);
-      journal.came(row);
       findable.add([findableRow(row)]);
       tally.row(row, row.ingested, 1);
       tally.duplicates(-1);
+      return row;
     },
   };
 }

@@ -4,13 +4,14 @@
  */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import type { Id } from "../../../src/arweave/id.ts";
+import { blockHashBytes, type Id } from "../../../src/arweave/id.ts";
 import type { ItemRow } from "../../../src/store/index/index-types.ts";
+import { placeHigh, placeLow } from "../../../src/store/index/place.ts";
 import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { growingChain } from "./growing-chain.ts";
 import { type IndexFile, indexFile } from "./index-file.ts";
-import { bundleOf, idOf, itemOf, ownerOf, pendingOf, tagOf } from "./rows-of.ts";
+import { bundleOf, hashOf, idOf, itemOf, ownerOf, pendingOf, tagOf } from "./rows-of.ts";
 
 const random = createRandom(7);
 const owner = ownerOf(random);
@@ -93,6 +94,33 @@ describe("an item that was pruned", () => {
     // Only the lower one is removed: the other one replaces it.
     prune(file, 10, 10);
     expect(file.reader.locate(low.id)?.place).toEqual(high.place);
+    expect(file.faults()).toEqual([]);
+  });
+
+  test.each<[string, (file: IndexFile, row: ItemRow) => number]>([
+    ["by its time", (file) => prune(file, 10, 10)],
+    [
+      "because the columnar store has it",
+      (file, { place }) => file.writer.pruneStoredItems(Uint32Array.of(placeHigh(place), placeLow(place))),
+    ],
+  ])("%s is not in the journal, nor is its place in a higher block", (_, pruneRow) => {
+    using file = indexFile();
+    const chain = growingChain(file.writer, random, owner);
+    for (let count = 0; count < 2; count += 1) chain.add({ transactions: [bundle], bundles: queueAll });
+    const low = item(10, 1_000);
+    const high = item(11, 500, { id: low.id });
+    add(file, [low], 10);
+    add(file, [high], 11);
+    const lastBlock = blockHashBytes(file.reader.block(10)?.hash ?? hashOf(random));
+    file.writer.addStoredPartition({ first: 10, last: 10, lastBlock, foreignItems: 0 });
+    const before = file.reader.journal.newest();
+    expect(pruneRow(file, low)).toBe(1);
+    expect(file.reader.placeOf(low.id)).toEqual(high.place);
+    expect(file.reader.journal.after(before)).toEqual([]);
+    chain.rollback(11);
+    const changes = (file.reader.journal.after(before) ?? []).map(({ change }) => change);
+    const forked = changes.find((change) => "id" in change && change.id === low.id);
+    expect(forked).toMatchObject({ kind: "forked", place: { height: 11 } });
     expect(file.faults()).toEqual([]);
   });
 
