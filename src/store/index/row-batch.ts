@@ -208,6 +208,12 @@ export function hasTransactions({ numbers }: RowBatch): boolean {
   return false;
 }
 
+/** Whether a batch has rows that this process has verified. */
+export function hasVerified({ numbers }: RowBatch): boolean {
+  for (let at = column.trusted; at < numbers.length; at += numberColumns) if (numberAt(numbers, at) === 0) return true;
+  return false;
+}
+
 function startOfKeys(keyEnds: Uint32Array, index: number): number {
   return index === 0 ? 0 : (keyEnds[index - 1] ?? 0);
 }

@@ -23,7 +23,7 @@ import { createPartReads } from "./part-reads.ts";
 import type { PartMerges, PartSizes } from "./parts.ts";
 import { compareHalves, type PlaceHalves, pendingHeight, transactionsPerBlockMax } from "./place.ts";
 import { createFindableRows, type FindableRow, type FindableRows } from "./postings.ts";
-import { type BatchRow, type RowBatch, rowOf, sortedIdKeys } from "./row-batch.ts";
+import { type BatchRow, hasVerified, type RowBatch, rowOf, sortedIdKeys } from "./row-batch.ts";
 import { placesJson } from "./row-reads.ts";
 import { createRowWriting, type RowWriting } from "./row-writing.ts";
 import { rowColumns } from "./stored-row.ts";
@@ -43,7 +43,7 @@ export type RowsAdded = Readonly<{
 export type RowTable = Readonly<{
   /**
    * Adds rows, each at the canonical place of its id or among the duplicates. A verified row replaces an unverified
-   * one at the same place.
+   * one at the same place, also one of another id.
    *
    * @param ingested - Unix seconds.
    */
@@ -112,6 +112,7 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
   const beginTally = createTallies(db, counts);
   const writing = createRowWriting(db, owners);
   const pruned = createPrunedItems(db, counts);
+  const evictOthers = createEviction({ db, places, journal });
 
   const addOne = (
     row: BatchRow,
@@ -119,7 +120,7 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
     { write, ingested, tally }: Addition,
   ): "added" | "duplicated" | "repeated" => {
     const order = existing === undefined ? 1 : compareHalves(existing, row);
-    if (order === 0 && (row.trusted === 1 || !places.dropUnverified(row, tally))) return "repeated";
+    if (order === 0 && (row.trusted === 1 || places.dropUnverified(row, tally) === undefined)) return "repeated";
     if (order < 0) {
       tally.duplicates(write.duplicate(row));
       return "duplicated";
@@ -132,8 +133,9 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
   };
   return {
     add: (batch, ingested) => {
-      const existing = placesOfBatch(batch, ids);
       const tally = beginTally();
+      evictOthers(batch, tally);
+      const existing = placesOfBatch(batch, ids);
       const write = writing(batch, ingested);
       const addition: Addition = { write, ingested, tally };
       const fresh: number[] = [];
@@ -350,8 +352,8 @@ export type TableRow = PlaceHalves &
 type CanonicalPlaces = Readonly<{
   /** Moves a canonical row to the duplicates, because a lower place was found. */
   demote: (place: PlaceHalves, tally: RowTally) => void;
-  /** Removes a row that this process has not verified. @returns Whether there was one. */
-  dropUnverified: (place: PlaceHalves, tally: RowTally) => boolean;
+  /** Removes a row that this process has not verified, and returns it. */
+  dropUnverified: (place: PlaceHalves, tally: RowTally) => TableRow | undefined;
   /**
    * Makes the lowest duplicate of an id canonical; has no effect without duplicates.
    *
@@ -388,12 +390,12 @@ function createCanonicalPlaces({ db, findable, journal }: CanonicalParts): Canon
     },
     dropUnverified: ({ high, low }, tally) => {
       const row = unverified.get(high, low);
-      if (row === undefined) return false;
+      if (row === undefined) return undefined;
       findable.remove([findableRow(row)]);
       journal.left(row);
       drop.run(high, low);
       tally.row(row, row.ingested, -1);
-      return true;
+      return row;
     },
     promote: (id, tally) => {
       const next = lowestDuplicate.get(id);
@@ -406,6 +408,48 @@ function createCanonicalPlaces({ db, findable, journal }: CanonicalParts): Canon
       return row;
     },
   };
+}
+
+type EvictionParts = Readonly<{ db: Database; places: CanonicalPlaces; journal: Journal }>;
+
+/**
+ * Returns a function that removes the rows of other ids that another gateway gave for the places of a batch's verified
+ * rows. Usually it finds none.
+ */
+function createEviction({ db, places, journal }: EvictionParts): (batch: RowBatch, tally: RowTally) => void {
+  const inRange = "n BETWEEN (?1 << 31) | ?2 AND (?3 << 31) | ?4 AND trusted = 1";
+  const unverified = prepareQuery<RemovedRow>(
+    db,
+    `SELECT ${place}, id FROM items WHERE ${inRange} UNION ALL SELECT ${place}, id FROM duplicates WHERE ${inRange}`,
+  );
+  const dropDuplicate = prepareQuery<RemovedRow>(
+    db,
+    `DELETE FROM duplicates WHERE n = (? << 31) | ? AND trusted = 1 RETURNING ${place}, id`,
+  );
+  return (batch, tally) => {
+    if (!hasVerified(batch)) return;
+    const ends = [batch.high[0], batch.low[0], batch.high.at(-1), batch.low.at(-1)].map((half) => half ?? 0);
+    const found = unverified.all(...ends);
+    if (found.length === 0) return;
+    const ids = verifiedIds(batch);
+    const evicted = found.filter((row) => Buffer.compare(ids.get(`${row.high} ${row.low}`) ?? row.id, row.id) !== 0);
+    // Duplicates first, so that none of them becomes canonical.
+    for (const row of evicted.flatMap(({ high, low }) => dropDuplicate.all(high, low))) {
+      journal.duplicateLeft(row);
+      tally.duplicates(-1);
+    }
+    for (const at of evicted) {
+      const gone = places.dropUnverified(at, tally);
+      const promoted = gone === undefined ? undefined : places.promote(gone.id, tally);
+      if (promoted !== undefined) journal.came(promoted);
+    }
+  };
+}
+
+/** The ids of a batch's verified rows, by their places. */
+function verifiedIds(batch: RowBatch): ReadonlyMap<string, Uint8Array> {
+  const rows = Array.from({ length: batch.count }, (_, index) => rowOf(batch, index));
+  return new Map(rows.filter(({ trusted }) => trusted === 0).map(({ high, low, id }) => [`${high} ${low}`, id]));
 }
 
 /** A stored row with the columns that determine its keys. */

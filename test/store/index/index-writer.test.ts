@@ -46,28 +46,6 @@ const itemsOf = (height: number, txIndex: number, count: number, given: Partial<
     itemOf(random, owner, { ...given, place: { height, txIndex, offset: 32 + 64 * count + 200 * index } }),
   );
 
-describe("addImported", () => {
-  test("rows are not verified until the bundle is unbundled here, which corrects them", () => {
-    using file = indexFile();
-    const chain = growingChain(file.writer, random, owner);
-    chain.add({ transactions: [bundle], bundles: queueAll });
-    const items = itemsOf(10, 0, 3, { tags: [tagOf("App", "a")] });
-    const imported = items.map(({ digest: _, ...row }) => ({ ...row, tags: [tagOf("App", "wrong")] }));
-    expect(file.writer.addImported([], imported)).toEqual({ added: 3, duplicated: 0, repeated: 0, occupied: 0 });
-    expect(file.writer.addImported([], imported)).toEqual({ added: 0, duplicated: 0, repeated: 3, occupied: 0 });
-    const [first = idOf(random)] = items.map(({ id }) => id);
-    expect(file.reader.locate(first)).toMatchObject({ verified: false, size: 70 });
-    expect(file.reader.locate(first)?.digest).toBeUndefined();
-    file.writer.addItems({ bundle: { height: 10, txIndex: 0, offset: -1 }, rows: items, nextEntry: 3, bundles: [] });
-    expect(file.reader.locate(first)).toMatchObject({ verified: true, digest: items[0]?.digest });
-    expect(file.writer.addImported([], imported)).toMatchObject({ added: 0, repeated: 3 });
-    const tagged = (value: string) => file.reader.page({ ...all, tags: [{ name: "App", values: [value], op: "EQ" }] });
-    expect([tagged("a").rows.length, tagged("wrong").rows.length]).toEqual([3, 0]);
-    expect(file.reader.counts()).toMatchObject({ items: 3, duplicates: 0 });
-    expect(file.faults()).toEqual([]);
-  });
-});
-
 describe("addBlock", () => {
   test("block and transactions are found by height, hash and id, with their exact texts", () => {
     using file = indexFile();
