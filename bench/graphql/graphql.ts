@@ -274,7 +274,7 @@ function addBundle(writer: IndexWriter, height: number): void {
   });
   assert(writer.takeBundle() !== undefined, "the bundle is due");
   const rows = Array.from({ length: itemsPerBundle }, (_, index) => item(height, index));
-  writer.addItems({ bundle: place, rows, nextEntry: rows.length, bundles: [] });
+  writer.addItems({ bundle: place, rows, firstEntry: 0, nextEntry: rows.length, bundles: [] });
   writer.finishBundle(place, { unbundleFilter: "{}", indexFilter: "{}", itemCount: rows.length });
 }
 

@@ -105,7 +105,7 @@ function addBlock(writer: IndexWriter, height: number): void {
     size: 500,
     digest: digestOf(`payload ${height}`),
   };
-  writer.addItems({ bundle: place, rows: [row], nextEntry: 1, bundles: [] });
+  writer.addItems({ bundle: place, rows: [row], firstEntry: 0, nextEntry: 1, bundles: [] });
 }
 
 function digestOf(text: string): Uint8Array {

@@ -94,7 +94,9 @@ export async function fillIndex(
       const { rows, seconds } = await encoder.run("encode", { first, count: batch });
       encoding += seconds;
       const bundle = { height: heightOf(first), txIndex: 0, offset: -1 };
-      calls.timed("addItems", () => writer.addItems({ bundle, rows, nextEntry: first + batch, bundles: [] }));
+      const firstEntry = first % itemsPerBlock;
+      const entries = { firstEntry, nextEntry: firstEntry + batch };
+      calls.timed("addItems", () => writer.addItems({ bundle, rows, ...entries, bundles: [] }));
       countBytes(rows.byteLength);
       const added = first + batch;
       if (added % tenth === 0 && added <= items) marks.push({ items: added, encoding, ...calls.seconds() });

@@ -21,7 +21,8 @@ import { type BundleOutcome, refOf, type UnbundleParts, unbundleOne } from "./un
 
 export type BundlesOptions = Omit<UnbundleParts, "budget" | "index" | "reader"> &
   Readonly<{
-    index: UnbundleParts["index"] & Pick<IndexWriterCalls, "takeBundle" | "skipBundle" | "finishBundle" | "failBundle">;
+    index: UnbundleParts["index"] &
+      Pick<IndexWriterCalls, "takeBundle" | "skipBundle" | "finishBundle" | "failBundle" | "releaseBundle">;
     reader: UnbundleParts["reader"] & Pick<IndexReader, "nextBundleAt" | "entriesUnder">;
     /** Bundles that are processed at once: one waits for bytes while another is verified. */
     slots: number;
@@ -62,7 +63,10 @@ const slotBackoff = { firstMs: 100, longestMs: 30_000 };
 /** Most bundles and roots that are counted; the oldest count is evicted. */
 const countsMax = 10_000;
 
-type Work = Readonly<{ job: BundleJob; stop: AbortController; ended: Promise<void> }>;
+type Work = Readonly<{ job: BundleJob; stop: AbortController; ended: Promise<void> }> & {
+  /** Whether another slot took the bundle meanwhile, and left it to this one. */
+  isTakenAgain: boolean;
+};
 
 /** Starts working on the queue. */
 export function openBundles(options: BundlesOptions): Bundles {
@@ -75,17 +79,22 @@ export function openBundles(options: BundlesOptions): Bundles {
     if (batch.bundles.length > 0) wake();
     return added;
   };
-  const workOn = createWork({ ...options, index: { ...index, addItems } });
+  const { workOn, release } = createWork({ ...options, index: { ...index, addItems } });
   const working = new Set<Work>();
 
   const step = async (signal: AbortSignal): Promise<StepOutcome> => {
     const job = await index.takeBundle();
     if (job === undefined) return { restMs: restOf(reader.nextBundleAt(), clock(), intervalMs) };
-    // A restarted index thread returns bundles again that another slot still processes: that slot finishes them.
-    if ([...working].some((work) => keyOf(work.job.place) === keyOf(job.place))) return "again";
+    // A restarted index thread returns bundles again that another slot still processes, and so does a reorg that puts a
+    // bundle where it was before. That slot finishes them.
+    const other = [...working].find((work) => isSameBundle(work.job, job));
+    if (other !== undefined) {
+      other.isTakenAgain = true;
+      return "again";
+    }
     const { controller: stop, unlink } = linkedController(signal);
     const { promise: ended, resolve } = Promise.withResolvers<void>();
-    const work = { job, stop, ended };
+    const work: Work = { job, stop, ended, isTakenAgain: false };
     working.add(work);
     try {
       await workOn(job, stop.signal);
@@ -93,6 +102,8 @@ export function openBundles(options: BundlesOptions): Bundles {
       working.delete(work);
       unlink();
       resolve();
+      // Its outcome may be that of a bundle that a reorg has removed: the one of the new block is not processed then.
+      if (work.isTakenAgain) await release(job, signal);
     }
     return "again";
   };
@@ -128,10 +139,12 @@ export function openBundles(options: BundlesOptions): Bundles {
 }
 
 /**
- * Processes one bundle and stores the outcome. The row of an aborted bundle does not change; a rollback may have
- * removed it.
+ * Processes one bundle and stores the outcome, or releases it. The row of an aborted bundle does not change; a rollback
+ * may have removed it.
  */
-function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSignal) => Promise<void> {
+function createWork(
+  options: BundlesOptions,
+): Readonly<Record<"workOn" | "release", (job: BundleJob, signal: AbortSignal) => Promise<void>>> {
   const { index, reader, clock, random, log, limits } = options;
   const filters: BundleFilters = {
     unbundleFilter: canonical(options.unbundleFilter),
@@ -172,6 +185,8 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
       case "rejected":
         logRejected(job, outcome.reason);
         return () => index.failBundle(refOf(job), outcome.reason, null);
+      case "gone":
+        return () => index.releaseBundle(refOf(job));
     }
   };
 
@@ -204,14 +219,23 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
       Boolean,
     );
 
-  return async (job, signal) => {
-    const writeDown = await outcomeOf(job, signal);
-    if (writeDown !== undefined) await persist(writeDown, signal);
+  return {
+    workOn: async (job, signal) => {
+      const writeDown = await outcomeOf(job, signal);
+      if (writeDown !== undefined) await persist(writeDown, signal);
+    },
+    release: async (job, signal) => {
+      await persist(() => index.releaseBundle(refOf(job)), signal);
+    },
   };
 }
 
 function hasFailedThread(error: unknown): boolean {
   return error instanceof Failure && error.code === "worker_failed";
+}
+
+function isSameBundle(a: BundleJob, b: BundleJob): boolean {
+  return a.id === b.id && keyOf(a.place) === keyOf(b.place);
 }
 
 /** The time until the next bundle is due, at most the interval. */

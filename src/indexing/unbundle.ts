@@ -70,7 +70,9 @@ export type BundleOutcome =
   | Readonly<{ kind: "done"; itemCount: number }>
   | Readonly<{ kind: "skipped" }>
   /** The bundle will never succeed. */
-  | Readonly<{ kind: "rejected"; reason: string }>;
+  | Readonly<{ kind: "rejected"; reason: string }>
+  /** The bundle was removed from the index, or is to be read from another entry: a reorg put it there again. */
+  | Readonly<{ kind: "gone" }>;
 
 /**
  * Processes one bundle, from the first entry of its job to the last.
@@ -155,28 +157,23 @@ async function readBatches(
   let from: UnbundleJob["from"] | undefined = first.from;
   let itemCount = 0;
   // Resolves with its error: if the batch that is read meanwhile fails, a rejection would be unhandled.
-  let writing: Promise<unknown> = Promise.resolve();
+  let writing: Promise<Written> = Promise.resolve({ isGone: false });
   while (from !== undefined) {
     const grant = await parts.budget.take(job, first.entriesMax, signal);
     if (grant === undefined) break;
     const response: UnbundleResult = await readGranted({ ...first, from }, grant, parts, signal);
-    const failed = await writing;
-    if (failed !== undefined) throw failed;
+    const { isGone, error } = await writing;
+    if (error !== undefined) throw error;
+    if (isGone) return { kind: "gone" };
     if (response.kind === "malformed") return { kind: "rejected", reason: response.reason };
     itemCount = response.count;
     logInvalid(job, response, parts.log);
-    const entries = entriesRead(response, from.index);
-    writing = write(job, response, parts).then(
-      () => undefined,
-      (error: unknown) => {
-        parts.budget.giveBack(job, entries);
-        return error;
-      },
-    );
+    writing = write(job, response, from.index, parts);
     from = response.next;
   }
-  const failed = await writing;
-  if (failed !== undefined) throw failed;
+  const { isGone, error } = await writing;
+  if (error !== undefined) throw error;
+  if (isGone) return { kind: "gone" };
   return from === undefined ? { kind: "done", itemCount } : overBudget(parts.limits);
 }
 
@@ -212,17 +209,24 @@ function readBatch(job: UnbundleJob, { limits, pool }: UnbundleParts, signal: Ab
   return pool.run("unbundle", job, { signal, timeoutMs });
 }
 
-async function write(job: BundleJob, batch: Batch, parts: UnbundleParts): Promise<void> {
-  const added = await parts.index.addItems({
-    bundle: refOf(job),
-    rows: batch.rows,
-    nextEntry: endOf(batch.next, batch.count),
-    bundles: batch.bundles,
-    invalid: batch.invalid,
-    invalidCount: batch.invalidCount,
-  });
-  if (added.gone) throw new Failure("not_found", { reason: "the bundle was removed from the index" });
-  if (batch.ids.length > 0) parts.onItems(batch.ids);
+/** What became of a batch. */
+type Written = Readonly<{ isGone: boolean; error?: unknown }>;
+
+/** Writes a batch; one that is not written does not count against the budget. */
+async function write(job: BundleJob, batch: Batch, firstEntry: number, parts: UnbundleParts): Promise<Written> {
+  const nextEntry = endOf(batch.next, batch.count);
+  const giveBack = () => parts.budget.giveBack(job, nextEntry - firstEntry);
+  try {
+    const { rows, bundles, invalid, invalidCount } = batch;
+    const bundle = refOf(job);
+    const added = await parts.index.addItems({ bundle, rows, firstEntry, nextEntry, bundles, invalid, invalidCount });
+    if (added.gone) giveBack();
+    else if (batch.ids.length > 0) parts.onItems(batch.ids);
+    return { isGone: added.gone };
+  } catch (error) {
+    giveBack();
+    return { isGone: false, error };
+  }
 }
 
 /**

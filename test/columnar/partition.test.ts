@@ -152,9 +152,9 @@ describe(`an export of a random chain (seed ${seed})`, () => {
     });
     const place = { ...root, offset: 1_000 };
     const nested = { ...bundleOf(place, idOf(random), 5_000), headerSize: 130, depth: 1 };
-    file.writer.addItems({ bundle: root, rows: [], nextEntry: 1, bundles: [nested] });
+    file.writer.addItems({ bundle: root, rows: [], firstEntry: 0, nextEntry: 1, bundles: [nested] });
     const item = itemOf(random, owner, { place: { ...root, offset: 1_300 }, parentOffset: 1_000 });
-    file.writer.addItems({ bundle: place, rows: [item], nextEntry: 1, bundles: [] });
+    file.writer.addItems({ bundle: place, rows: [item], firstEntry: 0, nextEntry: 1, bundles: [] });
     const index = openExportRows(file.path);
     try {
       await exportPartition(requestOf(folder.path, { end: 100 }), index);

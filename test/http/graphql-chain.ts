@@ -239,7 +239,7 @@ export function openMadeUpChain(path: string, choose: Choose): MadeUpChain {
       const rows = waiting.get(`${job.place.height}/${job.place.txIndex}`) ?? [];
       waiting.delete(`${job.place.height}/${job.place.txIndex}`);
       const shuffled = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-      writer.addItems({ bundle: job.place, rows: shuffled, nextEntry: rows.length, bundles: [] });
+      writer.addItems({ bundle: job.place, rows: shuffled, firstEntry: 0, nextEntry: rows.length, bundles: [] });
       writer.finishBundle(job.place, { ...contentFilters, itemCount: rows.length });
       const block = blocks[job.place.height];
       if (block === undefined) throw new Error("a due bundle is in a block");

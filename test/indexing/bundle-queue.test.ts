@@ -9,6 +9,7 @@ import { readFilter } from "../../src/arweave/filter.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import type { IndexWriterCalls } from "../../src/store/index/index-writer-calls.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { expectIndexToEqual } from "../sim/expected.ts";
 import {
@@ -390,6 +391,75 @@ describe("bundles", () => {
         matchedDataItemCount: 60,
       });
       expect(calls).toBeGreaterThan(13);
+    });
+  });
+
+  /** Runs something before the n-th call of a step. */
+  const beforeCall =
+    (step: "addItems" | "finishBundle", number: number, work: (calls: IndexWriterCalls) => Promise<void>) =>
+    (calls: IndexWriterCalls): IndexWriterCalls => {
+      const call = calls[step] as (...given: readonly unknown[]) => Promise<unknown>;
+      let made = 0;
+      const counted = async (...given: readonly unknown[]) => {
+        made += 1;
+        if (made === number) await work(calls);
+        return await call(...given);
+      };
+      return { ...calls, [step]: counted };
+    };
+
+  test.each([
+    ["before its first batch", "addItems", 1],
+    ["between its batches", "addItems", 3],
+    ["after its last batch", "finishBundle", 1],
+  ] as const)(
+    "a bundle that a reorg removes and adds again %s is read to its end, although another slot has taken it",
+    async (_, step, number) => {
+      const root = bundle(makeItems(20));
+      const { id } = root.transaction;
+      const opened: { simulation?: Simulation } = {};
+      const reorganise = async (calls: IndexWriterCalls) => {
+        const { simulation } = opened;
+        if (simulation === undefined) throw new Error("the simulation is open");
+        await calls.rollback(0);
+        const isTaken = () => simulation.index.reader.bundleStatus(id)?.importAttemptCount === 1;
+        await until(isTaken, "another slot has taken it", simulation);
+      };
+      const between = beforeCall(step, number, reorganise);
+      await withBlock(
+        [root],
+        { limits: { entriesPerBatch: 5 }, isDataLate: true, between },
+        async (simulation, tip) => {
+          opened.simulation = simulation;
+          put(simulation, root);
+          await untilSettled(tip, simulation);
+          expectIndexToEqual(simulation.index.reader, tip);
+          expect(statusOf(simulation, id)).toMatchObject({ dataItemCount: 20, matchedDataItemCount: 20 });
+          expect(simulation.index.reader.integrity()).toEqual([]);
+        },
+      );
+    },
+  );
+
+  test("a bundle that a reorg puts in the place of another one is read beside it", async () => {
+    const [root, other] = [bundle(makeItems(20, "one")), bundle(makeItems(20, "another"), 2)];
+    const branch = createScript(98).block(undefined, [other]);
+    const opened: { simulation?: Simulation; node?: ScriptedNode } = {};
+    const reorganise = async (calls: IndexWriterCalls) => {
+      const { simulation, node } = opened;
+      if (simulation === undefined || node === undefined) throw new Error("the simulation is open");
+      node.setTip(branch);
+      await calls.rollback(0);
+      const isTaken = () => simulation.index.reader.bundleStatus(other.transaction.id)?.importAttemptCount === 1;
+      await until(isTaken, "another slot has taken it", simulation);
+    };
+    const between = beforeCall("addItems", 2, reorganise);
+    const options = { limits: { entriesPerBatch: 5 }, isDataLate: true, between };
+    await withBlock([root], options, async (simulation, _, node) => {
+      Object.assign(opened, { simulation, node });
+      put(simulation, root, other);
+      await untilSettled(branch, simulation);
+      expectIndexToEqual(simulation.index.reader, branch);
     });
   });
 

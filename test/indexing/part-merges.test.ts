@@ -86,7 +86,7 @@ function createAdding(writer: IndexWriter, seed: number): () => void {
         tags: [tagOf("n", String(random.below(9))), tagOf("unique", String(random.below(10 ** 9)))],
       }),
     );
-    writer.addItems({ bundle: place, rows, nextEntry: itemsPerBlock, bundles: [] });
+    writer.addItems({ bundle: place, rows, firstEntry: 0, nextEntry: itemsPerBlock, bundles: [] });
   };
 }
 

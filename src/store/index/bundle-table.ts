@@ -25,8 +25,11 @@ type Queueing = Readonly<{
   request: (bundle: BundleRow, filters: BundleFilters) => BundleRequestOutcome;
   /** Takes at most `limit` due bundles. */
   take: (limit: number) => BundleJob[];
-  /** Whether the bundle is still at this place. */
-  has: (bundle: BundleRef) => boolean;
+  /**
+   * Whether the bundle is still at this place, and this is its next entry: a reorganization may have removed the bundle
+   * with its items and added it again.
+   */
+  has: (bundle: BundleRef, firstEntry: number) => boolean;
   /** Queues the bundles again that were being unbundled when the process ended. */
   resume: () => void;
   /** Removes the bundles of a range of packed places, both inclusive. */
@@ -40,6 +43,8 @@ type Outcomes = Readonly<{
   advance: (place: BundleRef, progress: BundleProgress) => void;
   finish: (bundle: BundleRef, filters: BundleFilters, itemCount: number) => void;
   fail: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
+  /** Queues a bundle again that was taken, from its next entry; one in another state stays as it is. */
+  release: (bundle: BundleRef) => void;
 }>;
 
 export type Bundles = Queueing & Outcomes;
@@ -152,7 +157,8 @@ function queueing({ steps, counts, clock, stateOf, leave, seconds }: Parts): Que
         steps.take.run(row.high, row.low);
         return jobOf(row);
       }),
-    has: (bundle) => stateOf(bundle) !== undefined,
+    has: (bundle, firstEntry) =>
+      stateOf(bundle) !== undefined && steps.found.get(placeHigh(bundle), placeLow(bundle))?.nextEntry === firstEntry,
     resume: () => {
       steps.resume.run(clock());
     },
@@ -173,7 +179,7 @@ function lastPlaceLow({ place, headerSize, size }: BundleRow): number {
   return place.offset === -1 ? 0x7fff_ffff : Math.floor((place.offset + headerSize + size) / 64);
 }
 
-function outcomes({ steps, counts, stateOf, isOutdated, leave, seconds }: Parts): Outcomes {
+function outcomes({ steps, counts, clock, stateOf, isOutdated, leave, seconds }: Parts): Outcomes {
   /** Queues a bundle with outdated work from its first entry. @returns Whether the work was outdated. */
   const repeat = (bundle: BundleRef): boolean => {
     const state = stateOf(bundle);
@@ -182,6 +188,10 @@ function outcomes({ steps, counts, stateOf, isOutdated, leave, seconds }: Parts)
     counts.add("bundlesQueued", 1);
     steps.repeat.run(0, placeHigh(bundle), placeLow(bundle));
     return true;
+  };
+  const release: Outcomes["release"] = (bundle) => {
+    if (stateOf(bundle) !== "unbundling" || repeat(bundle)) return;
+    steps.release.run(clock(), placeHigh(bundle), placeLow(bundle));
   };
   const filterId = (canonical: string): number => {
     const row = steps.filter.get(canonical);
@@ -211,6 +221,11 @@ function outcomes({ steps, counts, stateOf, isOutdated, leave, seconds }: Parts)
       const state = stateOf(bundle);
       const before = steps.found.get(placeHigh(bundle), placeLow(bundle));
       if (state === undefined || before === undefined || repeat(bundle)) return;
+      // A reorganization put the same bundle there again after its last batch.
+      if (before.nextEntry !== itemCount) {
+        release(bundle);
+        return;
+      }
       leave(state);
       counts.add("bundleItems", itemCount - before.items);
       counts.add("matchedItems", before.nextMatched - before.matched);
@@ -226,6 +241,7 @@ function outcomes({ steps, counts, stateOf, isOutdated, leave, seconds }: Parts)
       counts.add("bundlesFailed", 1);
       steps.fail.run(reason, nextTryAtMs, placeHigh(bundle), placeLow(bundle));
     },
+    release,
   };
 }
 
@@ -387,6 +403,7 @@ function prepareBundleSteps(db: Database) {
        WHERE n = (?5 << 31) | ?6`,
     ),
     fail: prepare(db, `UPDATE bundles SET state = 'failed', reason = ?, due_at = ? ${at}`),
+    release: prepare(db, `UPDATE bundles SET state = 'queued', due_at = ? ${at}`),
     resume: prepare(db, "UPDATE bundles SET state = 'queued', due_at = ? WHERE state = 'unbundling'"),
     ...prepareInvalidSteps(db),
     remove: prepare(db, "DELETE FROM bundles WHERE n BETWEEN ? AND ?"),

@@ -81,6 +81,7 @@ export function createIndexWriterCalls(
     skipBundle: calling("skipBundle"),
     finishBundle: calling("finishBundle"),
     failBundle: calling("failBundle"),
+    releaseBundle: calling("releaseBundle"),
     bundleFiltersChanged: calling("bundleFiltersChanged"),
     addBundleRange: calling("addBundleRange"),
     stepBundlePass: calling("stepBundlePass"),

@@ -61,7 +61,7 @@ import { storedImport } from "./stored-row.ts";
 /** Outcome of a batch of items. */
 type ItemsAdded = RowsAdded &
   Readonly<{
-    /** Whether the bundle was removed meanwhile: then nothing was added. */
+    /** Whether the bundle was removed meanwhile, or did not come as far as this batch: then nothing was added. */
     gone: boolean;
   }>;
 
@@ -80,6 +80,8 @@ type ItemBatch = Readonly<{
   bundle: BundleRef;
   /** In any order, or as `encodeItems` and `serializeBatch` of another thread returned them. */
   rows: readonly ItemRow[] | SerializedRows;
+  /** The first entry of this batch. */
+  firstEntry: number;
   /** The first entry of the bundle after this batch. */
   nextEntry: number;
   /** Bundles found among the items; queued in the same transaction. */
@@ -142,12 +144,18 @@ export type IndexWriter = PartMerges &
     takeBundle: () => BundleJob | undefined;
     /** Takes at most `limit` due bundles. */
     takeBundles: (limit: number) => readonly BundleJob[];
-    /** Records that the filter excluded a bundle. This call and the next two ignore a bundle that was removed. */
+    /** Records that the filter excluded a bundle. This call and the next three ignore a bundle that was removed. */
     skipBundle: (bundle: BundleRef, filters: BundleFilters) => void;
-    /** Records that all items of a bundle are indexed. `itemCount`: entries of the bundle, valid or not. */
+    /**
+     * Records that all items of a bundle are indexed; a bundle that did not come as far is queued again.
+     *
+     * @param outcome - `itemCount`: entries of the bundle, valid or not.
+     */
     finishBundle: (bundle: BundleRef, outcome: BundleFilters & Readonly<{ itemCount: number }>) => void;
     /** Records a failure and the time of the next attempt; null for a malformed bundle: never. */
     failBundle: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
+    /** Queues a taken bundle again from its next entry; one in another state stays as it is. */
+    releaseBundle: (bundle: BundleRef) => void;
     /** Evaluates all bundles again, unless the filters are those of the last call (bundle-passes.ts). */
     bundleFiltersChanged: (filters: BundleFilters) => boolean;
     /** Evaluates the bundles of a range of heights again; false when too many ranges wait. */
@@ -434,6 +442,7 @@ type BundleSteps = Pick<
   | "skipBundle"
   | "finishBundle"
   | "failBundle"
+  | "releaseBundle"
   | "pruneItems"
   | "bundleFiltersChanged"
   | "addBundleRange"
@@ -444,7 +453,7 @@ function bundleSteps({ db, keys, step, rows, bundles, passes, clock }: Parts): B
   return {
     addItems: (batch) =>
       step(() => {
-        if (!bundles.has(batch.bundle)) return { added: 0, duplicated: 0, repeated: 0, gone: true };
+        if (!bundles.has(batch.bundle, batch.firstEntry)) return { added: 0, duplicated: 0, repeated: 0, gone: true };
         const items = isSerialized(batch.rows) ? readBatch(batch.rows, keys) : encodeItems(batch.rows, keys);
         const outcome = rows.add(items, unixSeconds(clock));
         const { bundle, nextEntry, invalid = [], invalidCount = invalid.length } = batch;
@@ -463,6 +472,7 @@ function bundleSteps({ db, keys, step, rows, bundles, passes, clock }: Parts): B
     skipBundle: (bundle, filters) => step(() => bundles.skip(bundle, filters)),
     finishBundle: (bundle, outcome) => step(() => bundles.finish(bundle, outcome, outcome.itemCount)),
     failBundle: (bundle, reason, nextTryAtMs) => step(() => bundles.fail(bundle, reason, nextTryAtMs)),
+    releaseBundle: (bundle) => step(() => bundles.release(bundle)),
     pruneItems: createPruning(db, step, rows),
   };
 }

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import type { Id } from "../../../src/arweave/id.ts";
-import type { BundleRef, BundleRow } from "../../../src/store/index/index-types.ts";
+import type { BundleRef, BundleRow, ItemRow } from "../../../src/store/index/index-types.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { type IndexFile, indexFile } from "./index-file.ts";
@@ -39,7 +39,7 @@ describe("bundle states", () => {
     const id = queued(file);
     const entries = () => file.reader.entriesUnder(root);
     const advance = (bundle: BundleRef, nextEntry: number, bundles: BundleRow[] = []) =>
-      file.writer.addItems({ bundle, rows: [], nextEntry, bundles, invalid: [] });
+      file.writer.addItems({ bundle, rows: [], firstEntry: 0, nextEntry, bundles, invalid: [] });
     const nested = [nestedOf(96), nestedOf(20_096)] as const;
     const [first, second] = nested.map((row) => ({ ...row.place, id: row.id })) as [BundleRef, BundleRef];
     expect(entries()).toBe(0);
@@ -85,6 +85,7 @@ describe("bundle states", () => {
     file.writer.addItems({
       bundle: { ...root, id },
       rows: [item],
+      firstEntry: 0,
       nextEntry: 3,
       bundles: [],
       invalid: [
@@ -140,8 +141,9 @@ describe("bundle states", () => {
       let nextEntry = 0;
       for (const [listed, invalidCount] of batches) {
         const invalid = invalidOf(nextEntry, listed, reason);
+        const entries = { firstEntry: nextEntry, nextEntry: nextEntry + 2_000 };
+        file.writer.addItems({ bundle: { ...root, id }, rows: [], ...entries, bundles: [], invalid, invalidCount });
         nextEntry += 2_000;
-        file.writer.addItems({ bundle: { ...root, id }, rows: [], nextEntry, bundles: [], invalid, invalidCount });
       }
       expect(file.reader.invalidItems(id, 0, 1)?.invalidCount).toBe(null);
       file.writer.finishBundle({ ...root, id }, { ...someFilters, itemCount: nextEntry });
@@ -163,7 +165,14 @@ describe("bundle states", () => {
     file.writer.queueBundles([{ ...bundleOf(root, id, 1_000_000), bypassFilter: true }]);
     file.writer.takeBundle();
     const bundle = { ...root, id };
-    file.writer.addItems({ bundle, rows: [], nextEntry: 3, bundles: [], invalid: invalidOf(1, 2, "second") });
+    file.writer.addItems({
+      bundle,
+      rows: [],
+      firstEntry: 0,
+      nextEntry: 3,
+      bundles: [],
+      invalid: invalidOf(1, 2, "second"),
+    });
     file.writer.finishBundle(bundle, { ...someFilters, itemCount: 3 });
     const again = file.reader.invalidItems(id, 0, 5_000);
     expect(again?.invalidCount).toBe(2);
@@ -213,10 +222,12 @@ describe("bundle states", () => {
     expect(job?.bypassFilter).toBe(false);
     expect(file.reader.counts()).toMatchObject({ bundles: 1, bundlesQueued: 1 });
     expect(file.writer.takeBundle()).toBeUndefined();
-    file.writer.addItems({ bundle, rows: [], nextEntry: 3, bundles: [] });
+    file.writer.addItems({ bundle, rows: [], firstEntry: 0, nextEntry: 3, bundles: [] });
     file.writer.finishBundle(bundle, { ...someFilters, itemCount: 3 });
     expect(file.writer.takeBundle()).toMatchObject({ bypassFilter: true, nextEntry: 0, matchedCount: 0 });
-    file.writer.finishBundle({ ...bundle, bypassFilter: true }, { ...someFilters, itemCount: 3 });
+    const again = { ...bundle, bypassFilter: true };
+    file.writer.addItems({ bundle: again, rows: [], firstEntry: 0, nextEntry: 3, bundles: [] });
+    file.writer.finishBundle(again, { ...someFilters, itemCount: 3 });
     expect(file.reader.counts()).toMatchObject({ bundles: 1, bundlesQueued: 0 });
     expect(file.faults()).toEqual([]);
   });
@@ -231,14 +242,14 @@ describe("bundle states", () => {
     file.writer.queueBundles([outer]);
     file.writer.takeBundle();
     const refOf = (row: BundleRow) => ({ ...row.place, id: row.id, bypassFilter: false });
-    file.writer.finishBundle({ ...root, id }, { ...someFilters, itemCount: 2 });
-    file.writer.finishBundle(refOf(outer), { ...someFilters, itemCount: 1 });
+    file.writer.finishBundle({ ...root, id }, { ...someFilters, itemCount: 0 });
+    file.writer.finishBundle(refOf(outer), { ...someFilters, itemCount: 0 });
     for (const row of [within, beside]) file.writer.failBundle(refOf(row), "malformed", null);
     expect(file.reader.counts()).toMatchObject({ bundlesQueued: 0, bundlesFailed: 2 });
     expect(file.writer.requestBundle(outer, someFilters)).toBe("queued");
     expect(file.reader.counts()).toMatchObject({ bundlesQueued: 1, bundlesFailed: 1 });
     expect(file.writer.takeBundle()).toMatchObject({ id: within.id });
-    file.writer.finishBundle(refOf(within), { ...someFilters, itemCount: 1 });
+    file.writer.finishBundle(refOf(within), { ...someFilters, itemCount: 0 });
     expect(file.writer.requestBundle(outer, someFilters)).toBe("done");
     const never = { ...someFilters, indexFilter: '{"never":true}' };
     expect(file.writer.requestBundle({ ...outer, bypassFilter: true }, never)).toBe("queued");
@@ -253,6 +264,7 @@ describe("bundle states", () => {
     file.writer.addItems({
       bundle: root,
       rows: [itemOf(random, owner, { place: { ...root, offset: 96 } })],
+      firstEntry: 0,
       nextEntry: 1,
       bundles: [],
     });
@@ -279,9 +291,15 @@ describe("bundle states", () => {
     const rootId = queued(file);
     file.writer.takeBundle();
     const nested = nestedOf(5_000);
-    const batch = { bundle: root, rows: [], nextEntry: 1, bundles: [nested, nestedOf(9_000_064, nested.id)] };
+    const batch = {
+      bundle: root,
+      rows: [],
+      firstEntry: 0,
+      nextEntry: 1,
+      bundles: [nested, nestedOf(9_000_064, nested.id)],
+    };
     file.writer.addItems(batch);
-    file.writer.addItems(batch);
+    file.writer.addItems({ ...batch, firstEntry: 1 });
     const taken = file.writer.takeBundles(10);
     expect(taken.map(({ place }) => place.offset)).toEqual([5_000, 9_000_064]);
     expect(taken[0]).toEqual({ ...nested, rootId, nextEntry: 0, attempts: 0, matchedCount: 0 });
@@ -305,7 +323,7 @@ describe("bundle states", () => {
     file.writer.takeBundle();
     const other = { ...root, id: idOf(random) };
     const rows = [itemOf(random, owner, { place: { ...root, offset: 96 } })];
-    const step = { rows, nextEntry: 1, bundles: [] };
+    const step = { rows, firstEntry: 0, nextEntry: 1, bundles: [] };
     const nothing = { added: 0, duplicated: 0, repeated: 0, gone: true };
     expect(file.writer.addItems({ ...step, bundle: other })).toEqual(nothing);
     file.writer.finishBundle(other, { ...someFilters, itemCount: 1 });
@@ -316,6 +334,44 @@ describe("bundle states", () => {
     expect(file.writer.addItems({ ...step, bundle: root })).toEqual(nothing);
     file.writer.finishBundle(root, { ...someFilters, itemCount: 1 });
     expect(file.reader.counts()).toMatchObject({ bundles: 0, bundlesQueued: 0, bundlesFailed: 0, items: 0 });
+    expect(file.faults()).toEqual([]);
+  });
+
+  test("work on a bundle that a reorganization removed and added again neither skips entries nor ends it", () => {
+    using file = indexFile();
+    const chain = growingChain(file.writer, random, owner);
+    const id = idOf(random);
+    const bundle = { ...root, height: 11, id, bypassFilter: false };
+    const addBundle = () =>
+      chain.add({
+        transactions: [{ id, dataSize: 1_000_000 }],
+        bundles: () => [bundleOf({ ...root, height: 11 }, id, 1_000_000)],
+      });
+    const rows = [96, 400].map((offset) => itemOf(random, owner, { place: { ...root, height: 11, offset } }));
+    const [first = [], second = []] = rows.map((row) => [row]);
+    const add = (firstEntry: number, items: readonly ItemRow[]) =>
+      file.writer.addItems({ bundle, rows: items, firstEntry, nextEntry: firstEntry + 1, bundles: [] }).gone;
+    chain.add();
+    addBundle();
+    file.writer.takeBundle();
+    expect(add(0, first)).toBe(false);
+    chain.rollback(11);
+    addBundle();
+    expect(add(1, second)).toBe(true);
+    file.writer.finishBundle(bundle, { ...someFilters, itemCount: 2 });
+    expect(file.writer.takeBundle()).toMatchObject({ id, nextEntry: 0, attempts: 0 });
+    // Another slot has taken it, and left it to the one that works on it.
+    file.writer.finishBundle(bundle, { ...someFilters, itemCount: 2 });
+    expect(file.writer.takeBundle()).toMatchObject({ id, nextEntry: 0, attempts: 1 });
+    file.writer.releaseBundle({ ...bundle, id: idOf(random) });
+    expect(file.writer.takeBundle()).toBeUndefined();
+    file.writer.releaseBundle(bundle);
+    expect(file.writer.takeBundle()).toMatchObject({ id, nextEntry: 0, attempts: 2 });
+    expect([add(0, first), add(1, second)]).toEqual([false, false]);
+    file.writer.finishBundle(bundle, { ...someFilters, itemCount: 2 });
+    file.writer.releaseBundle(bundle);
+    expect(file.writer.takeBundle()).toBeUndefined();
+    expect(file.reader.counts()).toMatchObject({ items: 2, bundleItems: 2, bundlesQueued: 0 });
     expect(file.faults()).toEqual([]);
   });
 
@@ -348,7 +404,7 @@ describe("times and counts", () => {
         itemOf(random, owner, { place: { ...place, offset: 96 } }),
         itemOf(random, owner, { place: { ...place, offset: 400 }, parentOffset: 96 }),
       ];
-      file.writer.addItems({ bundle: place, rows, nextEntry: 2, bundles: [] });
+      file.writer.addItems({ bundle: place, rows, firstEntry: 0, nextEntry: 2, bundles: [] });
     }
     // Heights 10 to 39: stable are those up to 39 − 18.
     expect(file.reader.counts()).toMatchObject({

@@ -69,7 +69,9 @@ for (let count = 0; count < Number(blocks); count += 1) {
       tags: [tagOf("n", String(index % 9))],
     }),
   );
-  const added = attempt(() => writer.addItems({ bundle: place, rows, nextEntry: itemsOfBlock, bundles: [] }));
+  const added = attempt(() =>
+    writer.addItems({ bundle: place, rows, firstEntry: 0, nextEntry: itemsOfBlock, bundles: [] }),
+  );
   if (added) writeSync(1, `${height} ${itemsOfBlock}\n`);
   if (count % 4 === 3) attempt(() => writer.checkpoint());
 }

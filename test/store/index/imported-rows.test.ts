@@ -20,7 +20,7 @@ const importedOf = ({ digest: _, ...row }: ItemRow, given: Partial<ImportedItemR
   ...given,
 });
 const verify = (file: IndexFile, height: number, rows: readonly ItemRow[]) =>
-  file.writer.addItems({ bundle: root(height), rows, nextEntry: rows.length, bundles: [] });
+  file.writer.addItems({ bundle: root(height), rows, firstEntry: 0, nextEntry: rows.length, bundles: [] });
 const placesOf = (file: IndexFile, { id }: Pick<ItemRow, "id">) =>
   file.reader.placesOf(id).map(({ height, offset }) => [height, offset]);
 
@@ -46,7 +46,7 @@ describe("imported rows", () => {
     const [first = idOf(random)] = items.map(({ id }) => id);
     expect(file.reader.locate(first)).toMatchObject({ verified: false, size: 70 });
     expect(file.reader.locate(first)?.digest).toBeUndefined();
-    file.writer.addItems({ bundle: root(10), rows: items, nextEntry: 3, bundles: [] });
+    file.writer.addItems({ bundle: root(10), rows: items, firstEntry: 0, nextEntry: 3, bundles: [] });
     expect(file.reader.locate(first)).toMatchObject({ verified: true, digest: items[0]?.digest });
     expect(file.writer.addImported([], imported)).toMatchObject({ added: 0, repeated: 3 });
     const tagged = (value: string) =>

@@ -69,7 +69,7 @@ test("the newest times of stable and of recent heights, also when older blocks w
       id: roots[height - 10]?.transactions[0]?.id ?? idOf(random),
     };
     const rows = [itemOf(random, owner, { place: { height, txIndex: 0, offset: 96 } })];
-    file.writer.addItems({ bundle, rows, nextEntry: 1, bundles: [] });
+    file.writer.addItems({ bundle, rows, firstEntry: 0, nextEntry: 1, bundles: [] });
   }
   expect(file.reader.times()).toMatchObject({
     recentItemIndexedAt: 1_700_000_001,

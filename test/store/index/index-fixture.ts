@@ -180,7 +180,7 @@ function unbundle({ random, state, writer }: Parts): void {
   const start = random.chance(0.1) ? 0 : bundle.entry;
   const end = Math.min(bundle.items.length, bundle.entry + 1 + random.below(150));
   const rows = bundle.items.slice(start, end);
-  writer.addItems({ bundle: bundle.place, rows, nextEntry: end, bundles: [] });
+  writer.addItems({ bundle: bundle.place, rows, firstEntry: bundle.entry, nextEntry: end, bundles: [] });
   bundle.entry = end;
   const there = new Set(state.rows.map(({ place }) => `${place.height}/${place.txIndex}/${place.offset}`));
   for (const { place, id, ownerAddress, target, tags, size, parentOffset } of rows) {

@@ -43,6 +43,7 @@ describe("the index thread", () => {
     const batch = {
       bundle: place,
       rows: serializeBatch(encodeItems([item], createFilterKeys(reader.filterSecret))),
+      firstEntry: 0,
       nextEntry: 1,
       bundles: [],
     };

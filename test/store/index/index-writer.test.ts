@@ -83,6 +83,7 @@ describe("addBlock", () => {
     const outcome = file.writer.addItems({
       bundle: { height: 10, txIndex: 0, offset: -1 },
       rows: serializeBatch(encodeItems(items, createFilterKeys(file.reader.filterSecret))),
+      firstEntry: 0,
       nextEntry: 3,
       bundles: [],
     });
@@ -98,7 +99,7 @@ describe("addBlock", () => {
     growingChain(file.writer, random, owner).add({ transactions: [bundle], bundles: queueAll });
     const rows = serializeBatch(encodeItems(itemsOf(10, 0, 3), createFilterKeys(createFilterSecret())));
     const place = { height: 10, txIndex: 0, offset: -1 };
-    expect(() => file.writer.addItems({ bundle: place, rows, nextEntry: 3, bundles: [] })).toThrow(
+    expect(() => file.writer.addItems({ bundle: place, rows, firstEntry: 0, nextEntry: 3, bundles: [] })).toThrow(
       "the keys of the index",
     );
     expect(file.reader.counts().items).toBe(0);
@@ -221,7 +222,8 @@ describe("duplicates", () => {
       file.writer.addItems({
         bundle: { height: row.place.height, txIndex: row.place.txIndex, offset: -1 },
         rows: [{ ...row, id, tags: [tagOf("At", String(row.place.height))] }],
-        nextEntry: 1,
+        firstEntry: 0,
+        nextEntry: 0,
         bundles: [],
       });
     const found = (): unknown => file.reader.page({ ...all, ids: [id] }).rows.map(({ place }) => place);
@@ -278,7 +280,7 @@ describe("duplicates", () => {
     for (const index of order) {
       const batch = batches[index];
       if (batch === undefined) throw new Error("a batch");
-      file.writer.addItems({ ...batch, nextEntry: batch.rows.length, bundles: [] });
+      file.writer.addItems({ ...batch, firstEntry: 0, nextEntry: batch.rows.length, bundles: [] });
       file.writer.finishBundle(batch.bundle, { ...someFilters, itemCount: batch.rows.length });
     }
     const counted = () => [lower, nested, upper].map((id) => file.reader.bundleStatus(id)?.duplicatedDataItemCount);
@@ -299,6 +301,7 @@ describe("duplicates", () => {
     file.writer.addItems({
       bundle: place,
       rows: [{ ...second, id: first.id }, first],
+      firstEntry: 0,
       nextEntry: 2,
       bundles: [],
     });
@@ -398,6 +401,7 @@ describe("rollback", () => {
       file.writer.addItems({
         bundle: { height: block.height, txIndex: 0, offset: -1 },
         rows: itemsOf(block.height, 0, 20, { tags: [tagOf("Type", "x")] }),
+        firstEntry: 0,
         nextEntry: 20,
         bundles: [],
         invalid: [{ entry: 20, offset: 9_000, id: idOf(random), reason: "signature" }],
@@ -452,7 +456,7 @@ describe("restart", () => {
     const { transactions } = chain.add({ transactions: [bundle], bundles: queueAll });
     const place = { height: 10, txIndex: 0, offset: -1 };
     first.takeBundle();
-    first.addItems({ bundle: place, rows: itemsOf(10, 0, 5), nextEntry: 5, bundles: [] });
+    first.addItems({ bundle: place, rows: itemsOf(10, 0, 5), firstEntry: 0, nextEntry: 5, bundles: [] });
     first.addPending([pendingOf(random, owner)]);
     first.close();
 
@@ -487,7 +491,7 @@ describe("restart", () => {
     const invalid = [{ entry: 1, offset: 900, id, reason: "signature" }];
     const rows = itemsOf(10, 0, 5);
     first.takeBundle();
-    first.addItems({ bundle: ref, rows, nextEntry: 6, bundles: [], invalid });
+    first.addItems({ bundle: ref, rows, firstEntry: 0, nextEntry: 6, bundles: [], invalid });
     first.close();
     const db = new Database(path);
     for (const column of ["invalid_item_count", "next_invalid"]) db.run(`ALTER TABLE bundles DROP COLUMN ${column}`);
@@ -505,7 +509,7 @@ describe("restart", () => {
     const reader = openIndexReader(path);
     expect(reader.invalidItems(id, 0, 10)).toEqual({ itemCount: null, invalidCount: null, items: invalid });
     expect(second.takeBundle()).toMatchObject({ id, nextEntry: 0, matchedCount: 0 });
-    second.addItems({ bundle: ref, rows, nextEntry: 6, bundles: [], invalid });
+    second.addItems({ bundle: ref, rows, firstEntry: 0, nextEntry: 6, bundles: [], invalid });
     second.finishBundle(ref, { unbundleFilter: '{"always":true}', indexFilter: '{"always":true}', itemCount: 6 });
     expect(reader.invalidItems(id, 0, 10)).toEqual({ itemCount: 6, invalidCount: 1, items: invalid });
     reader.close();

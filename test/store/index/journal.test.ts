@@ -257,7 +257,8 @@ describe("the journal", () => {
       index.writer.addItems({
         bundle: place(height),
         rows: [itemOf(random, owner, { id, place: { ...place(height), offset: 640 } })],
-        nextEntry: 1,
+        firstEntry: 0,
+        nextEntry: 0,
         bundles: [],
       });
     add(12);

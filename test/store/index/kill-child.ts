@@ -77,7 +77,7 @@ for (;;) {
     );
     merge();
     if (random.chance(0.3)) repair();
-    writer.addItems({ bundle: place, rows, nextEntry: (batch + 1) * 200, bundles: [] });
+    writer.addItems({ bundle: place, rows, firstEntry: batch * 200, nextEntry: (batch + 1) * 200, bundles: [] });
     say(block.height, (batch + 1) * 200);
   }
   writer.addPending([pendingOf(random, random.pick(owners))]);

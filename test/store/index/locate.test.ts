@@ -37,7 +37,7 @@ function nestedBundle() {
   const deep = at(1_300, 100, 1_000);
   const last = at(10_500, 70);
   const rows = [alone, outer, inner, middle, deep, last];
-  file.writer.addItems({ bundle: root, rows, nextEntry: 6, bundles: [] });
+  file.writer.addItems({ bundle: root, rows, firstEntry: 0, nextEntry: 6, bundles: [] });
   const rootId = transactions[0]?.id ?? idOf(random);
   return { file, chain, rootId, start, alone, outer, inner, middle, deep, last };
 }
@@ -101,7 +101,7 @@ describe("locate", () => {
     });
     const nested = { ...bundleOf({ ...root, offset: 500 }, idOf(random), 3_000), headerSize: 130, depth: 1 };
     const child = itemOf(random, owner, { place: { ...root, offset: 800 }, parentOffset: 500 });
-    file.writer.addItems({ bundle: root, rows: [child], nextEntry: 1, bundles: [nested] });
+    file.writer.addItems({ bundle: root, rows: [child], firstEntry: 0, nextEntry: 1, bundles: [nested] });
     expect(file.reader.locate(child.id)?.parentId).toBe(nested.id);
     expect(file.reader.row(child.id)?.parentId).toBe(nested.id);
     const columns = noColumns;
@@ -168,7 +168,7 @@ describe("itemsWithin", () => {
       return offset;
     };
     const end = fill(0, 0, null);
-    file.writer.addItems({ bundle: root, rows, nextEntry: 1, bundles: [] });
+    file.writer.addItems({ bundle: root, rows, firstEntry: 0, nextEntry: 1, bundles: [] });
     for (let count = 0; count < 500; count += 1) {
       const from = chance.below(end);
       const to = from + 1 + chance.below(chance.chance(0.5) ? 3 : 500);
@@ -197,7 +197,7 @@ describe("itemsWithin", () => {
     for (const txIndex of [0, 1]) {
       const place = { ...root, txIndex };
       const rows = [{ ...item, place: { ...place, offset: 96 } }];
-      file.writer.addItems({ bundle: place, rows, nextEntry: 1, bundles: [] });
+      file.writer.addItems({ bundle: place, rows, firstEntry: 0, nextEntry: 1, bundles: [] });
     }
     blockList.block("id", item.id, {});
     const within = file.reader.itemsWithin({ ...root, txIndex: 1 }, 0, 9_999, 10);

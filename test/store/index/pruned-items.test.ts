@@ -20,11 +20,13 @@ const queueAll = (height: number, rows: readonly Readonly<{ txIndex: number; id:
   rows.map(({ txIndex, id, dataSize }) => bundleOf({ height, txIndex, offset: -1 }, id, dataSize));
 const item = (height: number, offset: number, given: Partial<ItemRow> = {}): ItemRow =>
   itemOf(random, owner, { ...given, place: { height, txIndex: 0, offset } });
+/** Adds items. The bundle does not progress, so that they can be added again. */
 const add = (file: IndexFile, rows: readonly ItemRow[], height: number) =>
   file.writer.addItems({
     bundle: { height, txIndex: 0, offset: -1 },
     rows,
-    nextEntry: rows.length,
+    firstEntry: 0,
+    nextEntry: 0,
     bundles: [],
   });
 const prune = (file: IndexFile, startHeight = 0, endHeight = 1_000) =>

@@ -256,7 +256,7 @@ function build(file: IndexFile): Map<Id, string> {
   const d = item(600, { tags: [two], size: 1_000 }, owners[1]);
   const e = item(900, { parentOffset: 600 });
   const f = item(3_000, {});
-  file.writer.addItems({ bundle: root, rows: [f, e, d, c], nextEntry: 4, bundles: [] });
+  file.writer.addItems({ bundle: root, rows: [f, e, d, c], firstEntry: 0, nextEntry: 4, bundles: [] });
   file.nowMs += 5_000;
   const p = pendingOf(random, owners[1], { kind: "transaction", tags: [one] });
   file.writer.addPending([p]);

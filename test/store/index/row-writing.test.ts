@@ -25,7 +25,7 @@ function filled(seed: number, batches: readonly (readonly ItemRow[])[]): IndexFi
   });
   for (let block = 0; block < 200; block += 1) chain.add({ transactions: [{}] });
   batches.forEach((rows, index) => {
-    file.writer.addItems({ bundle: root, rows, nextEntry: index + 1, bundles: [] });
+    file.writer.addItems({ bundle: root, rows, firstEntry: index, nextEntry: index + 1, bundles: [] });
   });
   return file;
 }

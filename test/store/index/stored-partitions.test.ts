@@ -28,7 +28,13 @@ function filled(file: IndexFile) {
   for (let height = 10; height < 20; height += 1) {
     chain.add({ transactions: [bundle], bundles: queueAll });
     const own = [item(height, 1_000), item(height, 2_000)];
-    file.writer.addItems({ bundle: { height, txIndex: 0, offset: -1 }, rows: own, nextEntry: 2, bundles: [] });
+    file.writer.addItems({
+      bundle: { height, txIndex: 0, offset: -1 },
+      rows: own,
+      firstEntry: 0,
+      nextEntry: 2,
+      bundles: [],
+    });
     rows.push(...own);
   }
   return { chain, rows };
@@ -145,6 +151,7 @@ describe("an item that was pruned because the store has it", () => {
     file.writer.addItems({
       bundle: { height: 18, txIndex: 0, offset: -1 },
       rows: [higher],
+      firstEntry: 2,
       nextEntry: 3,
       bundles: [],
     });
@@ -154,7 +161,13 @@ describe("an item that was pruned because the store has it", () => {
       rows.length - 1 + 10,
     );
     const lower = item(10, 5_000, { id: pruned.id });
-    file.writer.addItems({ bundle: { height: 10, txIndex: 0, offset: -1 }, rows: [lower], nextEntry: 3, bundles: [] });
+    file.writer.addItems({
+      bundle: { height: 10, txIndex: 0, offset: -1 },
+      rows: [lower],
+      firstEntry: 2,
+      nextEntry: 3,
+      bundles: [],
+    });
     expect([listed(file, pruned.id), isListed(pruned.id, pruned.place)]).toEqual([lower.place, false]);
     expect(file.faults()).toEqual([]);
   });
@@ -167,7 +180,13 @@ describe("an item that was pruned because the store has it", () => {
     expect(file.reader.counts()).toMatchObject({ items: 2, storedItems: 18 });
     const [again] = rows;
     if (again === undefined) throw new Error("there are items");
-    file.writer.addItems({ bundle: { ...again.place, offset: -1 }, rows: [again], nextEntry: 1, bundles: [] });
+    file.writer.addItems({
+      bundle: { ...again.place, offset: -1 },
+      rows: [again],
+      firstEntry: 2,
+      nextEntry: 3,
+      bundles: [],
+    });
     expect(file.reader.counts()).toMatchObject({ items: 3, storedItems: 17 });
     expect(file.reader.storedPartitions.isListed(again.id, again.place)).toBe(false);
     chain.rollback(15);
