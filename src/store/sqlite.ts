@@ -169,18 +169,22 @@ export function closeDatabase(db: Database): void {
 /** Pages that one step releases: bounds the log and the time that readers wait. */
 const pagesReleasedPerStep = 2_000;
 
-/** Returns free pages to the file system, in short transactions, unless the file was made without that ability. */
-export function releaseFreePages(db: Database): void {
+/**
+ * Returns some free pages to the file system, unless the file was made without that ability. The last step folds the
+ * log into the file.
+ *
+ * @returns Whether there are more: call it again.
+ */
+export function releaseFreePages(db: Database): boolean {
   const free = prepareQuery<{ freelist_count: number }>(db, "PRAGMA freelist_count");
   const count = (): number => free.get()?.freelist_count ?? 0;
-  for (let before = count(); before > 0; ) {
-    db.run(`PRAGMA incremental_vacuum(${pagesReleasedPerStep})`);
-    const after = count();
-    if (after >= before) break;
-    before = after;
-  }
+  const before = count();
+  if (before > 0) db.run(`PRAGMA incremental_vacuum(${pagesReleasedPerStep})`);
+  const after = count();
   free.finalize();
-  db.run("PRAGMA wal_checkpoint(PASSIVE)");
+  const hasMore = after > 0 && after < before;
+  if (!hasMore) db.run("PRAGMA wal_checkpoint(PASSIVE)");
+  return hasMore;
 }
 
 /** A statement that reads rows. `Row` declares the columns of the SQL and is not checked against it. */

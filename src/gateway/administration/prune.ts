@@ -49,7 +49,7 @@ export function createPrune({ reader, index }: PruneParts): Prune {
       removed += await index.pruneItems(bounds);
       next = end + 1;
     }
-    if (removed > 0) await index.releaseSpace();
+    if (removed > 0) await releaseSpace(index, signal);
     return removed;
   };
 }
@@ -106,7 +106,7 @@ export function createStoredPrune({ reader, index, confirm }: StoredPruneParts):
         faults.push(error);
       }
     }
-    if (removed > 0) await index.releaseSpace();
+    if (removed > 0) await releaseSpace(index, signal);
     const [fault] = faults;
     if (fault === undefined) return removed;
     throw new Failure(
@@ -115,6 +115,11 @@ export function createStoredPrune({ reader, index, confirm }: StoredPruneParts):
       fault,
     );
   };
+}
+
+/** Shrinks the file, in steps like the pruning itself. */
+async function releaseSpace(index: Pick<IndexWriterCalls, "releaseSpace">, signal: AbortSignal): Promise<void> {
+  while (await index.releaseSpace()) signal.throwIfAborted();
 }
 
 /** The last height of as many blocks as one step takes; undefined at the end. */

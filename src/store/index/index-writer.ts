@@ -170,8 +170,12 @@ export type IndexWriter = PartMerges &
     pruneStoredItems: (places: Uint32Array) => number;
     /** Removes some postings that earlier releases left (postings.ts). @returns Whether more may follow. */
     sweepPostings: () => boolean;
-    /** Returns the space of removed rows to the file system. Files of earlier releases stay as large as they are. */
-    releaseSpace: () => void;
+    /**
+     * Returns some of the space of removed rows to the file system, unless an earlier release made the file.
+     *
+     * @returns Whether there is more.
+     */
+    releaseSpace: () => boolean;
     /** Folds the log into the file as far as possible without waiting for readers; called when idle. */
     checkpoint: () => void;
     close: () => void;
