@@ -106,6 +106,22 @@ export async function copyDatabase(source: string, target: string): Promise<void
   }
 }
 
+/**
+ * Changes an existing file of any version, that no program uses, in one transaction.
+ *
+ * @throws Error when the file is absent or damaged, or cannot be written.
+ */
+export function changeDatabase(path: string, change: (db: Database) => void): void {
+  const db = opened(path, () => new Database(path, { create: false, readwrite: true, strict: true }));
+  try {
+    inTransaction(db, () => change(db));
+  } catch (error) {
+    throw namingFile(path, error);
+  } finally {
+    closeDatabase(db);
+  }
+}
+
 /** Removes a closed database with its log: SQLite would apply a leftover log to the next file of that name. */
 export function removeDatabase(path: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });

@@ -8,6 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { openIndexReader } from "../../src/store/index/index-reader.ts";
+import { cursorText } from "../../src/store/index/journal-cursor.ts";
 import { runCairn } from "../cli/command.ts";
 import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
 import { rsaKeys } from "../support/rsa-keys.ts";
@@ -47,6 +49,20 @@ async function send(upload: string, item: TestItem): Promise<void> {
 
 async function bodyOf(gateway: string, id: string): Promise<string> {
   return await (await fetch(`${gateway}/raw/${id}`)).text();
+}
+
+/** The first event that a client gets which continues at a cursor. */
+async function firstEventAfter(gateway: string, cursor: string): Promise<string> {
+  const { body } = await fetch(`${gateway}/svc/events`, { headers: { "Last-Event-ID": cursor } });
+  const reader = body?.getReader();
+  let text = "";
+  while (reader !== undefined && !/^event: .*\n/m.test(text)) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    text += new TextDecoder().decode(value);
+  }
+  await reader?.cancel();
+  return text;
 }
 
 /** A gateway with uploads that follows the chain of `program`, on free ports. */
@@ -98,6 +114,10 @@ describe("a folder of cairn dev", () => {
     expect([backup.code, backup.err]).toEqual([0, expect.any(String)]);
     expect(JSON.parse(backup.out)).toMatchObject({ folder: at("dev"), ledger: "file", index: true });
 
+    const reader = openIndexReader(join(at("dev"), "index.sqlite"));
+    const cursor = cursorText({ journal: reader.journal.name(), number: reader.journal.newest() });
+    reader.close();
+
     const restored = await cairn(["restore", at("dev"), "--json"], at("restored"));
     expect([restored.code, restored.err]).toEqual([0, expect.any(String)]);
     expect((await cairn(["ledger", "check"], at("restored"))).out).toContain("no inconsistency");
@@ -109,6 +129,8 @@ describe("a folder of cairn dev", () => {
       expect(other.line.adminKey).toBe(line.adminKey);
       expect(other.line.wallets.map(({ credits }) => credits)).toEqual(line.wallets.map(({ credits }) => credits));
       for (const { text, item } of items) expect((await bodyOf(other.line.gateway, item.id)) === text).toBe(true);
+      // The restored index will give the numbers of later changes to other ones.
+      expect(await firstEventAfter(other.line.gateway, cursor)).toContain("event: reset");
     } finally {
       await other.stop();
       program = await startDev({ environment, folder });

@@ -2,7 +2,8 @@
  * `cairn restore`: writes a backup to an empty data folder, and compares each file with its hash in the record.
  *
  * The record of the databases comes first and the databases last: a program that is started on a folder whose restore
- * ended early does not start, because a recorded database is missing.
+ * ended early does not start, because a recorded database is missing. The journal of the index gets a new name, so that
+ * clients with a position after the backup read everything again.
  * @module
  */
 import { readdirSync, rmSync, statSync } from "node:fs";
@@ -16,6 +17,7 @@ import { createClosers } from "../../lib/closers.ts";
 import { jsonText, printable } from "../../lib/printable.ts";
 import { bytesText, countText, durationText } from "../../lib/quantity-text.ts";
 import { syncFolder } from "../../store/durable-file.ts";
+import { renameJournal } from "../../store/index/journal.ts";
 import { createBar, errorScreen, rowsText } from "../terminal.ts";
 import { type BackupFile, readBackupRecord } from "./backup-record.ts";
 import { copyHashed } from "./hashed-copy.ts";
@@ -49,6 +51,7 @@ export async function runRestore(config: Config, { source, json }: RestoreOption
       rmSync(join(folder.root, file.path));
       throw misuse(`${printable(join(from, file.path))} is damaged: its hash differs`);
     }
+    if (record.files.some(({ path }) => join(folder.root, path) === folder.index)) renameJournal(folder.index);
     for (const made of new Set(record.files.map(({ path }) => dirname(join(folder.root, path))))) syncFolder(made);
     bar.end();
     const { length: files } = record.files;

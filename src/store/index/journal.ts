@@ -14,7 +14,7 @@ import type { Database } from "bun:sqlite";
 import { idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { inSnapshot, prepare, prepareQuery } from "../sqlite.ts";
+import { changeDatabase, inSnapshot, prepare, prepareQuery } from "../sqlite.ts";
 import {
   blockRecord,
   type Change,
@@ -301,6 +301,14 @@ function inRecords(changes: readonly Written[]): RecordParts[] {
     part.count += 1;
   }
   return parts;
+}
+
+/**
+ * Gives the journal of a closed index a new name: an index that was restored from a backup will use numbers again that
+ * readers know.
+ */
+export function renameJournal(path: string): void {
+  changeDatabase(path, (db) => db.run("UPDATE meta SET value = lower(hex(randomblob(6))) WHERE name = 'journal'"));
 }
 
 /** A change with its number. */

@@ -7,8 +7,14 @@ import type { RowChange, RowPlace } from "../../../src/store/index/change-record
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { allColumns, type IndexReader } from "../../../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/index-writer.ts";
-import { type JournalSizes, journalSizesDefault, type NumberedChange } from "../../../src/store/index/journal.ts";
+import {
+  type JournalSizes,
+  journalSizesDefault,
+  type NumberedChange,
+  renameJournal,
+} from "../../../src/store/index/journal.ts";
 import { pendingHeight } from "../../../src/store/index/place.ts";
+import { copyDatabase } from "../../../src/store/sqlite.ts";
 import { createRandom } from "../../support/random.ts";
 import { seedOr, seedsOr } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
@@ -348,6 +354,24 @@ describe("the journal", () => {
     expect(index.reader.journal.name()).toBe(name);
     expect(other.reader.journal.name()).not.toBe(name);
     again.close();
+  });
+
+  test("of a copy that continues by itself gets a name of its own, and keeps its changes", async () => {
+    using index = openIndex();
+    using folder = temporaryFolder();
+    const copy = `${folder.path}/index.sqlite`;
+    const row = pendingOf(random, owner);
+    index.writer.addPending([row]);
+    await copyDatabase(index.path, copy);
+    renameJournal(copy);
+    const reader = openIndexReader(copy);
+    try {
+      expect(reader.journal.name()).toMatch(/^[0-9a-f]{12}$/);
+      expect(reader.journal.name()).not.toBe(index.reader.journal.name());
+      expect(reader.journal.after(0)?.map(({ change }) => textOf(change))).toEqual([`pending ${row.id}`]);
+    } finally {
+      reader.close();
+    }
   });
 
   test("a reader that waits for the next change never sees a gap, whenever the writer adds it", async () => {
