@@ -414,13 +414,17 @@ type EvictionParts = Readonly<{ db: Database; places: CanonicalPlaces; journal: 
 
 /**
  * Returns a function that removes the rows of other ids that another gateway gave for the places of a batch's verified
- * rows. Usually it finds none.
+ * rows. Usually there is no row between the first and the last place of a batch; else each of its places is looked up.
  */
 function createEviction({ db, places, journal }: EvictionParts): (batch: RowBatch, tally: RowTally) => void {
-  const inRange = "n BETWEEN (?1 << 31) | ?2 AND (?3 << 31) | ?4 AND trusted = 1";
+  const inRange = ["items", "duplicates"].map(
+    (table) => `EXISTS (SELECT 1 FROM ${table} WHERE n BETWEEN (?1 << 31) | ?2 AND (?3 << 31) | ?4)`,
+  );
+  const between = prepareQuery<{ found: number }>(db, `SELECT ${inRange.join(" OR ")} AS found`);
+  const atPlaces = "n IN (SELECT value FROM json_each(?1)) AND trusted = 1";
   const unverified = prepareQuery<RemovedRow>(
     db,
-    `SELECT ${place}, id FROM items WHERE ${inRange} UNION ALL SELECT ${place}, id FROM duplicates WHERE ${inRange}`,
+    `SELECT ${place}, id FROM items WHERE ${atPlaces} UNION ALL SELECT ${place}, id FROM duplicates WHERE ${atPlaces}`,
   );
   const dropDuplicate = prepareQuery<RemovedRow>(
     db,
@@ -429,9 +433,10 @@ function createEviction({ db, places, journal }: EvictionParts): (batch: RowBatc
   return (batch, tally) => {
     if (!hasVerified(batch)) return;
     const ends = [batch.high[0], batch.low[0], batch.high.at(-1), batch.low.at(-1)].map((half) => half ?? 0);
-    const found = unverified.all(...ends);
-    if (found.length === 0) return;
-    const ids = verifiedIds(batch);
+    if (between.get(...ends)?.found !== 1) return;
+    const rows = verifiedRows(batch);
+    const ids = new Map(rows.map(({ high, low, id }) => [`${high} ${low}`, id]));
+    const found = unverified.all(placesJson(rows));
     const evicted = found.filter((row) => Buffer.compare(ids.get(`${row.high} ${row.low}`) ?? row.id, row.id) !== 0);
     // Duplicates first, so that none of them becomes canonical.
     for (const row of evicted.flatMap(({ high, low }) => dropDuplicate.all(high, low))) {
@@ -446,10 +451,8 @@ function createEviction({ db, places, journal }: EvictionParts): (batch: RowBatc
   };
 }
 
-/** The ids of a batch's verified rows, by their places. */
-function verifiedIds(batch: RowBatch): ReadonlyMap<string, Uint8Array> {
-  const rows = Array.from({ length: batch.count }, (_, index) => rowOf(batch, index));
-  return new Map(rows.filter(({ trusted }) => trusted === 0).map(({ high, low, id }) => [`${high} ${low}`, id]));
+function verifiedRows(batch: RowBatch): BatchRow[] {
+  return Array.from({ length: batch.count }, (_, index) => rowOf(batch, index)).filter(({ trusted }) => trusted === 0);
 }
 
 /** A stored row with the columns that determine its keys. */
