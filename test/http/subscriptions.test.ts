@@ -183,6 +183,19 @@ describe("N8: a subscription", () => {
     expect(client.response.status).toBe(400);
   });
 
+  test("is not begun by HEAD, which gets the headers of its stream", async () => {
+    const asked = new URLSearchParams({ query: "subscription { blocks { kind } }" });
+    const headers = { Accept: "text/event-stream" };
+    const heads = Array.from({ length: 5 }, () => fetch(`${url()}?${asked}`, { method: "HEAD", headers }));
+    for (const head of await Promise.all(heads)) {
+      expect([head.status, head.headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
+      expect(head.headers.get("cache-control")).toBe("no-store");
+    }
+    const client = await follow("subscription { blocks { kind } }");
+    expect(client.response.status).toBe(200);
+    await client.leave();
+  });
+
   test("counts as a client of live events, bounded for one address", async () => {
     const query = "subscription { blocks { kind } }";
     const clients = await Promise.all(Array.from({ length: 4 }, () => follow(query)));

@@ -13,6 +13,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { type Span, traced } from "../../lib/spans.ts";
 import type { Pool, Workers } from "../../threads/pool.ts";
+import { eventHeaders } from "../live-events.ts";
 import { contextOf } from "../request-context.ts";
 import { noStore } from "../responses.ts";
 import { graphqlEndpoint } from "./graphiql.ts";
@@ -96,6 +97,8 @@ function subscribe(request: Request, plan: SubscriptionPlan, live: GraphqlOption
   if (live === undefined) return errorAsEvents("This gateway has no live events.");
   const lastEventId = readLastEventId(request);
   if (lastEventId === "invalid") return reject(400, "Last-Event-ID is not a valid cursor.");
+  // The body does not end, so its length cannot be waited for.
+  if (contextOf(request).headOnly) return new Response(null, { headers: eventHeaders });
   return subscriptionResponse(live, request, plan, lastEventId);
 }
 
