@@ -18,7 +18,7 @@ import {
   arweaveHeaderBytesMax,
   setArweaveHeaders,
 } from "../../src/http/gateway/content-headers.ts";
-import { createContentFinder } from "../../src/http/gateway/content-sender.ts";
+import { type ContentFinder, createContentFinder } from "../../src/http/gateway/content-sender.ts";
 import { createResponseCache, createResponseCaches } from "../../src/http/gateway/response-cache.ts";
 import { chunkPosts, ecdsa, post, rsa, statedOf } from "../dev/devnet/support.ts";
 import { header, type WireResponse, wire } from "../support/gateway-server.ts";
@@ -287,21 +287,56 @@ test("X-Cache is MISS when reading what was signed brought the content here", as
       onDisk: createResponseCaches(1_000_000, Date.now).onDisk,
       clock: Date.now,
     });
-    const found = await finder.find({
-      address: { kind: "content", id, path: undefined, raw: true, changing: false },
-      policy: { sandbox: undefined, variesByDestination: false },
-      key: `/raw/${id}`,
-      wantsWhole,
-      isForGateway: false,
-      hint: undefined,
-      signal: new AbortController().signal,
-    });
-    if (found.kind !== "content") throw new Error(found.kind);
-    expect(found.headers.get("x-cache")).toBe("MISS");
-    expect(found.headers.get("x-arweave-owner-address")).toBe(noTags.ownerAddress);
+    const headers = await headersFrom(finder, id, wantsWhole);
+    expect(headers.get("x-cache")).toBe("MISS");
+    expect(headers.get("x-arweave-owner-address")).toBe(noTags.ownerAddress);
     await content.close();
   }
 });
+
+test("a response without them, because its source did not respond in time, is not cached for long", async () => {
+  for (const wantsWhole of [true, false]) {
+    const content = createMemoryContent();
+    const known = { stable: true, verified: true, digest: "known", from: "file", isHot: true } as const;
+    const id = content.put("known", { body: new Uint8Array(10), ...known });
+    let now = 1_000_000;
+    let asked = 0;
+    const { bodies, onDisk } = createResponseCaches(1_000_000, () => now);
+    const finder = createContentFinder({
+      resolver: createResolver({ resolve: async () => undefined }),
+      content,
+      signedContentOf: async () => (asked++ === 0 ? undefined : noTags),
+      responseCache: bodies,
+      onDisk,
+      clock: () => now,
+    });
+    const cached = () => (wantsWhole ? bodies : onDisk).get(`/raw/${id}`) !== undefined;
+    const without = await headersFrom(finder, id, wantsWhole);
+    expect(without.has("x-arweave-owner-address")).toBe(false);
+    expect([without.get("cache-control"), cached()]).toEqual(["public, max-age=300", true]);
+    now += 5_000;
+    expect(cached()).toBe(false);
+    const later = await headersFrom(finder, id, wantsWhole);
+    expect(later.get("x-arweave-owner-address")).toBe(noTags.ownerAddress);
+    now += 24 * 3_600_000;
+    expect([later.get("cache-control"), cached()]).toEqual(["public, max-age=2592000, immutable", true]);
+    await content.close();
+  }
+});
+
+async function headersFrom(finder: ContentFinder, id: Id, wantsWhole: boolean): Promise<Headers> {
+  const found = await finder.find({
+    address: { kind: "content", id, path: undefined, raw: true, changing: false },
+    policy: { sandbox: undefined, variesByDestination: false },
+    key: `/raw/${id}`,
+    wantsWhole,
+    isForGateway: false,
+    hint: undefined,
+    signal: new AbortController().signal,
+  });
+  if (found.kind !== "content") throw new Error(found.kind);
+  return found.headers;
+}
 
 describe("what was signed with content", () => {
   const none = new AbortController().signal;

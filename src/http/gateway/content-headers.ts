@@ -47,7 +47,8 @@ export const sandboxClosed = "sandbox";
 export const sandboxWithScripts = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
 
 /**
- * Max-age of responses from an address that may change: apex, names without TTL, fallbacks. Seconds.
+ * Max-age of responses from an address that may change (apex, names without TTL, fallbacks), or that lack headers.
+ * Seconds.
  */
 export const changingMaxAgeSeconds = 300;
 

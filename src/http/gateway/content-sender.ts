@@ -60,7 +60,7 @@ export type ContentFinderOptions = Readonly<{
   clock: Clock;
 }>;
 
-/** Time to live of cached content that is not yet stable or verified. Milliseconds. */
+/** Time to live of cached content that is not yet stable or verified, or lacks headers. Milliseconds. */
 const changeableTtlMs = 5_000;
 
 /** Conditions of the request and its path on which the headers of a response depend, besides the content. */
@@ -71,6 +71,8 @@ type ResponseConditions = Readonly<{
   cacheLifetime: CacheLifetime;
   policy: ContentPolicy;
   signed: SignedContent | undefined;
+  /** Whether the signed fields were not available in time. */
+  lacksSigned: boolean;
   /** Whether all of the body was on this disk before anything was read for the response. */
   wasCached: boolean;
 }>;
@@ -127,14 +129,15 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       const found = await resolve(options, request);
       if (found.kind === "folder") return found;
       const { content, fallback, manifestId, isPathVerified } = found;
-      const cacheLifetime: CacheLifetime =
-        fallback || request.address.changing || !isPathVerified
-          ? { kind: "for a time", seconds: changingMaxAgeSeconds }
-          : { kind: "by content" };
       const wasCached = content.cached({ start: 0, end: content.size });
       const signed = await options.signedContentOf?.(content, request.signal);
+      const lacksSigned = options.signedContentOf !== undefined && signed === undefined;
+      const cacheLifetime: CacheLifetime =
+        fallback || request.address.changing || !isPathVerified || lacksSigned
+          ? { kind: "for a time", seconds: changingMaxAgeSeconds }
+          : { kind: "by content" };
       const { policy } = request;
-      const about = { fallback, manifestId, isPathVerified, cacheLifetime, policy, signed, wasCached };
+      const about = { fallback, manifestId, isPathVerified, cacheLifetime, policy, signed, lacksSigned, wasCached };
       if (request.wantsWhole && content.size <= hitBytesMax) return await remember(content, about, request, since);
       const headers = headersOf(content, content.digest, wasCached, about);
       const hit = wasCached ? diskHit(content, headers, about, clock) : undefined;
@@ -164,9 +167,9 @@ function dependenciesOf({ id }: Pick<OpenContent, "id">, { manifestId }: Respons
   return manifestId === undefined ? [id] : [id, manifestId];
 }
 
-/** Whether neither the content nor the path to it can change. */
+/** Whether neither the content, nor the path to it, nor the headers can change. */
 function isFinal({ stable, verified }: Pick<OpenContent, "stable" | "verified">, about: ResponseConditions): boolean {
-  return stable && verified && about.isPathVerified;
+  return stable && verified && about.isPathVerified && !about.lacksSigned;
 }
 
 async function resolve({ resolver, content }: ContentFinderOptions, request: FindRequest) {
