@@ -260,24 +260,31 @@ function append(spans: { start: number; end: number }[], span: ByteSpan): void {
 export type Fragments = Readonly<{
   /**
    * Adds verified bytes of one step.
+   * @param root - The record of the root: parts that were added with a former record are in a removed file.
    * @param start - Offset of the bytes within the root.
    * @returns The complete step once all its bytes were added, else undefined.
    */
-  add: (name: string, size: number, step: number, start: number, bytes: Uint8Array) => Uint8Array | undefined;
+  add: (root: FragmentRoot, step: number, start: number, bytes: Uint8Array) => Uint8Array | undefined;
+  /** Drops the parts of a root, whose file was removed. */
+  forget: (root: FragmentRoot) => void;
 }>;
+
+type FragmentRoot = Readonly<{ name: string; size: number }>;
 
 /** Limit of incomplete steps: 16 MiB of memory. */
 const fragmentsMax = 256;
 
-type Fragment = { readonly bytes: Uint8Array; covered: ByteSpan[] };
+type Fragment = { readonly root: FragmentRoot; readonly bytes: Uint8Array; covered: ByteSpan[] };
 
 export function createFragments(): Fragments {
   const waiting = new LRUCache<string, Fragment>({ max: fragmentsMax });
   return {
-    add(name, size, step, start, bytes) {
-      const span = stepSpan(step, size);
-      const key = `${name}:${step}`;
-      const fragment = waiting.get(key) ?? { bytes: new Uint8Array(span.end - span.start), covered: [] };
+    add(root, step, start, bytes) {
+      const span = stepSpan(step, root.size);
+      const key = `${root.name}:${step}`;
+      const known = waiting.get(key);
+      const fragment =
+        known?.root === root ? known : { root, bytes: new Uint8Array(span.end - span.start), covered: [] };
       fragment.bytes.set(bytes, start - span.start);
       fragment.covered = cover(fragment.covered, { start, end: start + bytes.length });
       const [first] = fragment.covered;
@@ -287,6 +294,9 @@ export function createFragments(): Fragments {
       }
       waiting.set(key, fragment);
       return undefined;
+    },
+    forget(root) {
+      for (const [key, fragment] of [...waiting.entries()]) if (fragment.root === root) waiting.delete(key);
     },
   };
 }

@@ -230,7 +230,10 @@ function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; l
     if (result.kind === "full") {
       quota.noteFull();
       // A partial write is unusable and would take uncounted space.
-      if (root.bytes === 0 && root.users === 1) await files.remove(root.name);
+      if (root.bytes === 0 && root.users === 1) {
+        fragments.forget(root);
+        await files.remove(root.name);
+      }
     }
     if (result.kind === "fault") log.error("content could not be written", { code: result.code });
     if (result.kind === "lost") return "lost";
@@ -270,10 +273,10 @@ function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; l
 
 /** Marks the steps that are complete now. */
 function mark(roots: Roots, fragments: Fragments, root: Root, start: number, bytes: Uint8Array): void {
-  const { name, size } = root;
-  for (const { step, span, isComplete } of splitSteps(size, start, bytes.length)) {
+  for (const { step, span, isComplete } of splitSteps(root.size, start, bytes.length)) {
+    if (!isComplete && hasSpan(root.steps, span)) continue;
     const part = bytes.subarray(span.start - start, span.end - start);
-    const complete = isComplete ? part : fragments.add(name, size, step, span.start, part);
+    const complete = isComplete ? part : fragments.add(root, step, span.start, part);
     if (complete !== undefined) roots.add(root, step, checksumOf(complete));
   }
 }

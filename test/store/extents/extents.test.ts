@@ -160,6 +160,31 @@ describe("write and read", () => {
     expect(extents.stats().bytes).toBe(step);
   });
 
+  test("a part of a step does not outlive the file to which it was written", async () => {
+    const extents = openIn(newFolder());
+    const bytes = bytesOf(6, step);
+    const root = rootOf(6, step);
+    await extents.write(root, 0, bytes.subarray(0, 40_000));
+    await extents.remove(root);
+    await extents.write(root, 40_000, bytes.subarray(40_000));
+    expect(extents.present(root, { start: 0, end: 1 })).toBe(false);
+    await extents.write(root, 0, bytes.subarray(0, 40_000));
+    expect(await readAll(extents, root)).toEqual(bytes);
+    expect(extents.stats().damagedSteps).toBe(0);
+  });
+
+  test("parts of a step that is present wait for no others", async () => {
+    const extents = openIn(newFolder());
+    const bytes = bytesOf(7, step);
+    const root = rootOf(7, step);
+    await store(extents, root, bytes);
+    await extents.write(root, 0, bytes.subarray(0, 40_000));
+    writeFileSync(extents.path(root), new Uint8Array(step));
+    expect(await extents.read(root, { start: 0, end: 1 })).toBeUndefined();
+    await extents.write(root, 40_000, bytes.subarray(40_000));
+    expect(extents.present(root, { start: 0, end: 1 })).toBe(false);
+  });
+
   test("roots with one data root and two sizes have two files", async () => {
     const extents = openIn(newFolder());
     const bytes = bytesOf(5, 100);
@@ -500,6 +525,29 @@ describe("quota", () => {
       }
     },
   );
+
+  testWith(smallDisk, "a part of a step does not outlive a file that did not fit on the disk", async () => {
+    const folder = newFolder();
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]);
+    try {
+      const extents = openIn(folder);
+      const root = rootOf(110, step);
+      const bytes = bytesOf(110, step);
+      expect(await extents.write(root, 0, bytes.subarray(0, 4_096))).toBe(true);
+      await fillUp(await open(join(folder, "others"), "w"));
+      expect(await extents.write(root, 4_096, bytes.subarray(4_096))).toBe(false);
+      expect(existsSync(extents.path(root))).toBe(false);
+      unlinkSync(join(folder, "others"));
+      await Bun.sleep(2_100); // longer than writes pause after the disk was full
+      expect(await extents.write(root, 4_096, bytes.subarray(4_096))).toBe(true);
+      expect(extents.present(root, { start: 0, end: 1 })).toBe(false);
+      await store(extents, root, bytes);
+      expect(await readAll(extents, root)).toEqual(bytes);
+    } finally {
+      for (const extents of opened.splice(0)) await extents.close();
+      execFileSync("umount", ["-l", folder]); // as above
+    }
+  });
 
   test("a root larger than the budget is rejected without an error, and other roots are unaffected", async () => {
     const extents = openIn(newFolder(), { bytesMax: mebibyte });
