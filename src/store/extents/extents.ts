@@ -251,19 +251,29 @@ function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; l
     }
   }
 
+  async function storeInFile(spec: RootSpec, start: number, bytes: Uint8Array): Promise<Stored> {
+    const root = roots.find(spec);
+    const result = await storeInUse(root, start, bytes);
+    if (result !== "lost") return result;
+    // Another kind of file is at the path: the root's present steps are lost.
+    roots.forget(root.name);
+    await files.remove(root.name);
+    return await storeInUse(roots.find(spec), start, bytes);
+  }
+
+  /** The free space could not be measured, or a file not be removed. */
+  function faultOf(error: unknown): Stored {
+    if (!(error instanceof Error && "syscall" in error)) throw error;
+    log.error("content could not be written", { error });
+    return "rejected";
+  }
+
   return {
     async write(spec: RootSpec, start: number, bytes: Uint8Array): Promise<boolean> {
       assert(bytes.length <= extentCallBytesMax, "a write is at most 1 MiB");
       assert(start >= 0 && start + bytes.length <= spec.size, "a write is within its root");
       if (bytes.length === 0) return true;
-      const root = roots.find(spec);
-      let result = await storeInUse(root, start, bytes);
-      if (result === "lost") {
-        // Another kind of file is at the path: the root's present steps are lost.
-        roots.forget(root.name);
-        await files.remove(root.name);
-        result = await storeInUse(roots.find(spec), start, bytes);
-      }
+      const result = await storeInFile(spec, start, bytes).catch(faultOf);
       if (result !== "stored") rejected += 1;
       return result === "stored";
     },

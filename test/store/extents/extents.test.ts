@@ -18,7 +18,7 @@ import {
 } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Id, idFromBytes } from "../../../src/arweave/id.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
@@ -547,6 +547,44 @@ describe("quota", () => {
       for (const extents of opened.splice(0)) await extents.close();
       execFileSync("umount", ["-l", folder]); // as above
     }
+  });
+
+  test("a disk whose free space cannot be measured rejects writes until it can be", async () => {
+    let isBroken = true;
+    const extents = openIn(newFolder(), {
+      free: () => {
+        if (isBroken) throw Object.assign(new Error("EIO: i/o error"), { code: "EIO", syscall: "statfs" });
+        return 2 ** 30;
+      },
+    });
+    const root = rootOf(120, step);
+    expect(await extents.write(root, 0, bytesOf(120, step))).toBe(false);
+    expect([extents.present(root, { start: 0, end: 1 }), extents.stats().rejectedWrites]).toEqual([false, 1]);
+    isBroken = false;
+    await store(extents, root, bytesOf(120, step));
+  });
+
+  test("a defect in the measurement of free space is an error of the write", async () => {
+    const free = () => {
+      throw new TypeError("a defect");
+    };
+    const extents = openIn(newFolder(), { free });
+    await expect(extents.write(rootOf(121, step), 0, bytesOf(121, step))).rejects.toThrow("a defect");
+  });
+
+  test("a write for which no file can be evicted is rejected", async () => {
+    const extents = openIn(newFolder(), { bytesMax: mebibyte });
+    const old = rootOf(122, mebibyte);
+    await store(extents, old, bytesOf(122, mebibyte));
+    await extents.flush();
+    const parent = dirname(extents.path(old));
+    rmSync(parent, { recursive: true });
+    symlinkSync(parent, parent);
+    const root = rootOf(123, mebibyte);
+    expect(await extents.write(root, 0, bytesOf(123, mebibyte))).toBe(false);
+    unlinkSync(parent);
+    await store(extents, root, bytesOf(123, mebibyte));
+    expect(await readAll(extents, root)).toEqual(bytesOf(123, mebibyte));
   });
 
   test("a root larger than the budget is rejected without an error, and other roots are unaffected", async () => {
