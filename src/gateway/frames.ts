@@ -13,7 +13,7 @@ import { utf8Bytes } from "../lib/bytes.ts";
 import type { Composing } from "../lib/event-loop.ts";
 import { writeJson } from "../lib/json.ts";
 import type { IndexReader, Located } from "../store/index/index-types.ts";
-import type { ChainResponse } from "./chain-response.ts";
+import { type ChainResponse, jsonOf } from "./chain-response.ts";
 import type { Transactions } from "./transactions.ts";
 
 export type FramesOptions = Readonly<{
@@ -24,11 +24,11 @@ export type FramesOptions = Readonly<{
 
 export type Frames = Readonly<{
   /**
-   * The record as JSON.
+   * The record as JSON; a node's `Pending` with status 202 for a transaction that is in no block yet.
    *
    * @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`.
    */
-  record: (id: Id, composing: Composing) => Promise<ChainResponse["body"]>;
+  record: (id: Id, composing: Composing) => Promise<ChainResponse>;
 }>;
 
 export function createFrames({ reader, content, transactions }: FramesOptions): Frames {
@@ -59,11 +59,12 @@ export function createFrames({ reader, content, transactions }: FramesOptions): 
       if (located !== undefined) {
         const opened = await content.open(id, signal);
         await opened.check({ start: 0, end: opened.size }, signal);
-        if (located.kind === "item") return await ofItem(located, opened, signal);
+        if (located.kind === "item") return jsonOf(await ofItem(located, opened, signal));
       }
-      const { status, body } = await transactions.record(id, composing);
-      if (status !== 200) throw new Failure("not_found", { id, status });
-      return body;
+      const reply = await transactions.record(id, composing);
+      const { status } = reply;
+      if (status !== 200 && status !== 202) throw new Failure("not_found", { id, status });
+      return reply;
     },
   };
 }

@@ -129,6 +129,19 @@ describe("the record", () => {
   });
 });
 
+test("the frame of a transaction that is in no block yet is Pending, as on a node", async () => {
+  const { id } = await post(stack.devnet, rsa, { data: new TextEncoder().encode("<p>pending") });
+  const record = await wire(stack.port, `GET /tx/${id} HTTP/1.1`);
+  for (const path of paths) {
+    const response = await ask(id, "", "GET", path);
+    expect([response.status, response.body.toString()]).toEqual([202, "Pending"]);
+    for (const name of ["content-type", "cache-control"]) expect(header(response, name)).toBe(header(record, name));
+    expect(header(response, "vary")).toBe("Accept");
+    expect((await ask(id, "", "HEAD", path)).status).toBe(202);
+  }
+  expect(await posted(id, "{}")).toEqual({ status: 202, body: "Pending" });
+});
+
 describe("what a reader accepts", () => {
   const record = expect.stringContaining('"last_tx"');
   test.each([

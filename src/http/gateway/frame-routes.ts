@@ -14,8 +14,8 @@ import { failureResponses, type Responses, ref, sourceFault, text, textSchema } 
 import { readBody, readJsonBody } from "../request-body.ts";
 import { composingOf } from "../request-context.ts";
 import { limits } from "../request-limits.ts";
-import { jsonTextResponse } from "../responses.ts";
 import { described } from "../route-schema.ts";
+import { chainResponse } from "./chain-routes.ts";
 import { sandboxWithScripts } from "./content-headers.ts";
 import type { ContentSender, Sending } from "./content-sender.ts";
 import { pathParameters } from "./parameters.ts";
@@ -30,8 +30,12 @@ export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyEl
   const response = async (text: string, request: Request): Promise<Response> => {
     if (!pathParameters.framedId.is(text)) throw new Failure("invalid_id", { id: text });
     if (!isId(text)) throw new Failure("not_found", { id: text });
-    if (wantsRecord(request.headers.get("accept")))
-      return jsonTextResponse(await frames.record(text, composingOf(request)), 200, { Vary: "Accept" });
+    if (wantsRecord(request.headers.get("accept"))) {
+      // Caches that ignore Vary must not store it for ever: the address has content, too.
+      const record = chainResponse({ ...(await frames.record(text, composingOf(request))), isFinal: false });
+      record.headers.append("Vary", "Accept");
+      return record;
+    }
     if (isServiceWorkerRequest(readFetchMetadata(request.headers)))
       throw new Failure("service_worker_rejected", { id: text });
     const sending: Sending = {
