@@ -257,7 +257,12 @@ const rootsPerTransaction = 50;
 /** Bounds the data that must be fetched again after a crash. */
 const flushEveryMs = 1_000;
 
-export function startFlush(parts: { map: ExtentMap; roots: Roots; files: ExtentFiles; log: Log }): Flush {
+export function startFlush(parts: {
+  map: Pick<ExtentMap, "save">;
+  roots: Roots;
+  files: Pick<ExtentFiles, "sync">;
+  log: Log;
+}): Flush {
   const { map, roots, files, log } = parts;
   let running: Promise<boolean> | undefined;
   const timer = setInterval(() => void once(), flushEveryMs);
@@ -303,11 +308,17 @@ export function startFlush(parts: { map: ExtentMap; roots: Roots; files: ExtentF
     return isSaved && ready.length === some.filter((root) => !root.isGone).length;
   }
 
+  /** A defect is as a fault of the disk: the root is released, and its changes stay unwritten. */
   async function sync(root: Root): Promise<boolean> {
-    const result = await files.sync(root.name);
-    if (result.kind === "lost") roots.forget(root.name);
-    if (result.kind === "fault") log.error("a content file could not be synced", { code: result.code });
-    return result.kind === "synced";
+    try {
+      const result = await files.sync(root.name);
+      if (result.kind === "lost") roots.forget(root.name);
+      if (result.kind === "fault") log.error("a content file could not be synced", { code: result.code });
+      return result.kind === "synced";
+    } catch (error) {
+      log.error("a content file could not be synced", { error });
+      return false;
+    }
   }
 
   function save(changes: readonly RootChange[]): boolean {

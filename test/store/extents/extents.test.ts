@@ -22,6 +22,8 @@ import { dirname, join } from "node:path";
 import { type Id, idFromBytes } from "../../../src/arweave/id.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
+import { openExtentMap } from "../../../src/store/extents/extent-map.ts";
+import { createRoots, startFlush } from "../../../src/store/extents/extent-roots.ts";
 import { type Extents, openExtents } from "../../../src/store/extents/extents.ts";
 import type { RootSpec } from "../../../src/store/root-spec.ts";
 import { type Need, testWith } from "../../support/helpers.ts";
@@ -244,6 +246,25 @@ describe("restart", () => {
     expect(second.present(lost, { start: 0, end: 1 })).toBe(false);
     await close(second);
     expect(existsSync(orphan)).toBe(false);
+  });
+
+  test("a root whose file could not be synced, for whatever reason, is released and written by the next flush", async () => {
+    const map = openExtentMap(join(newFolder(), "content.sqlite"), () => undefined);
+    const roots = createRoots(map, systemClock, silentLog);
+    let isBroken = true;
+    const sync = async () => {
+      if (isBroken) throw new TypeError("a defect");
+      return { kind: "synced" } as const;
+    };
+    const flush = startFlush({ map, roots, files: { sync }, log: silentLog });
+    const root = roots.open("root", step);
+    roots.add(root, 0, 1n);
+    expect([await flush.run(), root.users, map.count()]).toEqual([false, 0, 0]);
+    isBroken = false;
+    expect([await flush.run(), root.users, roots.activeCount()]).toEqual([true, 0, 0]);
+    expect(map.pages(map.root("root")?.root ?? 0)).toEqual([0]);
+    flush.stop();
+    map.close();
   });
 
   test("a damaged map is recreated, and nothing is served from it", async () => {
