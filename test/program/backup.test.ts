@@ -53,7 +53,10 @@ async function bodyOf(gateway: string, id: string): Promise<string> {
 
 /** The first event that a client gets which continues at a cursor. */
 async function firstEventAfter(gateway: string, cursor: string): Promise<string> {
-  const { body } = await fetch(`${gateway}/svc/events`, { headers: { "Last-Event-ID": cursor } });
+  const { body } = await fetch(`${gateway}/svc/events`, {
+    headers: { "Last-Event-ID": cursor },
+    signal: AbortSignal.timeout(30_000),
+  });
   const reader = body?.getReader();
   let text = "";
   while (reader !== undefined && !/^event: .*\n/m.test(text)) {
