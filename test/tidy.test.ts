@@ -47,6 +47,7 @@ const banned: readonly (readonly [RegExp, string, below?: string])[] = [
   ],
   [/\bBun\.env\b|\bprocess\.env\b/, "the settings that main.ts has read"],
   [/flush: true/, "writeSynced or replaceFile: the runtime does not report that such a sync failed"],
+  [/AbortSignal\.any\(/, "a wait of lib/stop.ts, which releases its listeners", "src/"],
   [/Math\.random\(/, "randomness that is passed in"],
   [/\bNumber\(|\bparseFloat\b/, "bigint: no money passes through floating point", "src/payment/"],
 ];
@@ -54,6 +55,8 @@ const banned: readonly (readonly [RegExp, string, below?: string])[] = [
 /** Below which path one ban does not hold, and why. */
 const exempt: Readonly<Record<string, readonly string[]>> = {
   "src/main.ts": ["the settings that main.ts has read"],
+  // A command ends, and its signals with it.
+  "src/cli/": ["a wait of lib/stop.ts, which releases its listeners"],
   // A bench is a command of its own: its sizes come from the environment, and go to the processes that it starts.
   "bench/": ["the settings that main.ts has read"],
 };

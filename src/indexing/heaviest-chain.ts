@@ -13,6 +13,7 @@ import type { Node } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { withDeadline } from "../lib/stop.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import { type ChainQuestions, createChainQuestions, type NodeTip, tipOfNode } from "./ask-chain.ts";
@@ -139,7 +140,7 @@ function createStatedTips(nodes: ChainChoiceParts["nodes"], clock: Clock) {
     if (asked.has(node)) return;
     asked.add(node);
     try {
-      const tip = await tipOfNode(nodes, node, AbortSignal.any([signal, AbortSignal.timeout(tipTimeoutMs)]));
+      const tip = await withDeadline(signal, tipTimeoutMs, (own) => tipOfNode(nodes, node, own));
       if (tip === undefined) stated.delete(node);
       else stated.set(node, { tip, at: clock() });
     } catch {

@@ -10,6 +10,7 @@
 import { type JsonObject, writeJson } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";
 import { type BackgroundLoop, openBackgroundLoop } from "../../lib/loop.ts";
+import { withDeadline } from "../../lib/stop.ts";
 import { noSuch, type StripeContext, save, secondsNow, stripeFailure, textOf } from "./stripe-context.ts";
 import type { Delivery, StripeDatabase } from "./stripe-database.ts";
 
@@ -204,20 +205,22 @@ async function send(
 
 /** @returns The status of the response; 0 when there was none. */
 async function post(target: DeliveryTarget, body: string, at: number, signal: AbortSignal): Promise<number> {
+  const request = {
+    method: "POST",
+    headers: {
+      "Content-Type": "application/json; charset=utf-8",
+      "Stripe-Signature": signDelivery(body, target.secret, at),
+      "User-Agent": "Stripe/1.0 (sandbox)",
+    },
+    body,
+    redirect: "manual",
+  } as const;
   try {
-    const response = await fetch(target.url, {
-      method: "POST",
-      headers: {
-        "Content-Type": "application/json; charset=utf-8",
-        "Stripe-Signature": signDelivery(body, target.secret, at),
-        "User-Agent": "Stripe/1.0 (sandbox)",
-      },
-      body,
-      redirect: "manual",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(responseMsMax)]),
+    return await withDeadline(signal, responseMsMax, async (own) => {
+      const response = await fetch(target.url, { ...request, signal: own });
+      await response.body?.cancel();
+      return response.status;
     });
-    await response.body?.cancel();
-    return response.status;
   } catch {
     // The target is not reachable: the delivery is retried.
     return 0;
