@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { createResponseCache, type Hit } from "../../src/http/gateway/response-cache.ts";
 import { type GatewayServer, openGatewayServer, wire } from "../support/gateway-server.ts";
+import { memoryOfEach } from "../support/heap.ts";
 import { createMemoryContent, idOf, type MemoryContent } from "../support/memory-content.ts";
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -54,6 +55,18 @@ describe("responses in memory", () => {
     responseCache.forget(two);
     expect(responseCache.get("/one")).toBeUndefined();
   });
+});
+
+test("an entry is counted with the memory that its headers take", () => {
+  const responseCache = createResponseCache(2 ** 30, () => 0);
+  const taken = memoryOfEach(5_000, (number) => {
+    const id = idOf(`${number}`);
+    const fields = Array.from({ length: 23 }, (_, field) => [`X-AR-IO-Field-${field}`, `${id}${field}`]);
+    // Headers that are set one by one are not in the heap's size.
+    const headers = new Headers(Object.fromEntries(fields));
+    responseCache.put(`/raw/${id}`, { ...hitOf(id), headers }, responseCache.moment());
+  });
+  expect(responseCache.bytes() / responseCache.count()).toBeGreaterThan(taken);
 });
 
 test("a body whose id is forgotten while it is read is not in memory afterwards", async () => {
