@@ -15,7 +15,7 @@ type ContentFile = Readonly<{ path: string; start: number }>;
 /** Verified content without a wait. Undefined if it is not on this disk, or if the block list needs a longer check. */
 export type HotContent = Readonly<{
   /** A span of at most 16 KiB that is in memory. */
-  bytes: (span: ByteSpan) => Uint8Array | undefined;
+  bytes: (span: ByteSpan) => Uint8Array<ArrayBuffer> | undefined;
   /** The file that has a span from byte `start` on, as {@link OpenContent.file}. */
   file: (span: ByteSpan) => ContentFile | undefined;
 }>;

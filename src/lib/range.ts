@@ -37,13 +37,14 @@ export function readRange(header: string | null, size: number): RangeMeaning {
   const list = header === null ? undefined : rangeHeaderPattern.exec(header)?.[1];
   if (list === undefined) return { kind: "whole" };
 
-  const parts = list.split(",").map((part) => part.trim());
+  const parts = list.split(",").map(readOffsets);
   // "-" and "5-2" are syntax errors: the header is ignored (RFC 9110 §14.1.1).
   if (parts.some(isInvalid)) return { kind: "whole" };
   if (parts.length > rangesPerRequestMax) return { kind: "unsatisfiable" };
 
-  const spans = parts.map((part) => readSpan(part, size)).filter((span) => span !== undefined);
-  return spans.length > 0 ? { kind: "spans", spans: mergeOverlaps(spans) } : { kind: "unsatisfiable" };
+  const spans = parts.map((part) => spanOf(part, size)).filter((span) => span !== undefined);
+  if (spans.length === 0) return { kind: "unsatisfiable" };
+  return { kind: "spans", spans: spans.length === 1 ? spans : mergeOverlaps(spans) };
 }
 
 /** Writes one span as the value of `Content-Range`. */
@@ -76,13 +77,24 @@ export function mergeOverlaps(spans: readonly ByteSpan[]): ByteSpan[] {
   return merged;
 }
 
-function isInvalid(part: string): boolean {
-  const [first = "", last = ""] = part.split("-");
-  return (first === "" && last === "") || (first !== "" && last !== "" && BigInt(last) < BigInt(first));
+/** The digits before and after the dash of a range. */
+type Offsets = Readonly<{ first: string; last: string }>;
+
+function readOffsets(part: string): Offsets {
+  const dash = part.indexOf("-");
+  return { first: part.slice(0, dash).trim(), last: part.slice(dash + 1).trim() };
 }
 
-function readSpan(part: string, size: number): ByteSpan | undefined {
-  const [first = "", last = ""] = part.split("-");
+/** Numbers of so many digits are exact. */
+const exactDigitsMax = 15;
+
+function isInvalid({ first, last }: Offsets): boolean {
+  if (first === "" || last === "") return first === last;
+  const isExact = first.length <= exactDigitsMax && last.length <= exactDigitsMax;
+  return isExact ? Number(last) < Number(first) : BigInt(last) < BigInt(first);
+}
+
+function spanOf({ first, last }: Offsets, size: number): ByteSpan | undefined {
   // "-500" counts from the end; a suffix longer than the body means the whole body.
   const start = first === "" ? Math.max(0, size - Number(last)) : Number(first);
   const end = first === "" || last === "" ? size : Math.min(size, Number(last) + 1);

@@ -71,6 +71,22 @@ export const impatient: HttpTimeouts = { firstByteMs: 800, stallMs: 800, totalMs
 /** How long to wait for a source with this fault. */
 export const timeoutsFor = (fault: Fault | undefined): HttpTimeouts => (fault?.kind === "hang" ? impatient : patient);
 
+/** A set that reports its changes. */
+function watchedSet<Value>(onChange: () => void): Set<Value> {
+  const set = new Set<Value>();
+  const { add, clear } = set;
+  return Object.assign(set, {
+    add: (value: Value) => {
+      onChange();
+      return add.call(set, value);
+    },
+    clear: () => {
+      onChange();
+      clear.call(set);
+    },
+  });
+}
+
 /** Opens content over sources. */
 export function openHarness(options: HarnessOptions): Harness {
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "cairn-content-"));
@@ -110,8 +126,12 @@ export function openHarness(options: HarnessOptions): Harness {
         });
   const index = options.index ?? new Map<Id, Located>();
   const items: ItemSpan[] = [];
-  const blockedIds = new Set<Id>();
-  const blockedDigests = new Set<string>();
+  let blockListVersion = 0;
+  const onBlockListChange = () => {
+    blockListVersion += 1;
+  };
+  const blockedIds = watchedSet<Id>(onBlockListChange);
+  const blockedDigests = watchedSet<string>(onBlockListChange);
   const content = openContent({
     reader: {
       locate: (id) => index.get(id),
@@ -126,7 +146,7 @@ export function openHarness(options: HarnessOptions): Harness {
       isBlockedWithin: () => false,
       hasBlockedDigests: () => blockedDigests.size > 0,
       has: (kind) => (kind === "id" ? blockedIds.size : blockedDigests.size) > 0,
-      version: () => Number(Bun.hash.crc32([...blockedIds, ...blockedDigests].join())),
+      version: () => blockListVersion,
     },
     extents,
     nodes,

@@ -17,7 +17,7 @@ export const readingDefences: readonly Defence[] = [
     threat: "R1",
     name: "ranges that overlap",
     file: "src/lib/range.ts",
-    text: "spans: mergeOverlaps(spans) }",
+    text: "mergeOverlaps(spans) }",
     instead: "spans }",
     tests: ["test/lib/range.test.ts"],
   },

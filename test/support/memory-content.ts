@@ -14,7 +14,7 @@ import type { ByteSpan } from "../../src/lib/range.ts";
 
 /** One body, and what is known of it. */
 export type MemoryItem = Readonly<{
-  body: Uint8Array;
+  body: Uint8Array<ArrayBuffer>;
   contentType?: string;
   contentEncoding?: string;
   verified?: boolean;

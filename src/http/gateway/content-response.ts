@@ -110,7 +110,7 @@ export function responseFromDisk({ size, headers, hot }: DiskHit, range: string 
   if (length >= fileBytesMin) return withRange(fileResponse(hot, span, 206, headers.part), span, size);
   const bytes = length <= hotBytesMax ? hot.bytes(span) : undefined;
   if (bytes === undefined) return undefined;
-  const response = new Response(viewOf(bytes), { status: 206, headers: headers.part });
+  const response = new Response(bytes, { status: 206, headers: headers.part });
   return withRange(withBodySize(response, length), span, size);
 }
 

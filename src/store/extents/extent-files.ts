@@ -27,7 +27,7 @@ export type ExtentFiles = Readonly<{
     name: string,
     start: number,
     length: number,
-  ) => Promise<Readonly<{ kind: "bytes"; bytes: Uint8Array }> | FileFault>;
+  ) => Promise<Readonly<{ kind: "bytes"; bytes: Uint8Array<ArrayBuffer> }> | FileFault>;
   /** Writes bytes at `start`; creates the file with `size` bytes when it is absent. */
   write: (
     name: string,

@@ -35,15 +35,15 @@ export const hotSpanMax = 16 * 2 ** 10;
 /** Reads bytes and verifies their checksums. */
 type VerifiedReads = Readonly<{
   /** Reads a span, at most 1 MiB; undefined when part of it is absent, unreadable, or damaged (then dropped). */
-  read: (root: Root, span: ByteSpan) => Promise<Uint8Array | undefined>;
+  read: (root: Root, span: ByteSpan) => Promise<Uint8Array<ArrayBuffer> | undefined>;
   /** Returns a span whose steps are in memory, where they were put after they were verified. */
-  hot: (root: Root, span: ByteSpan) => Uint8Array | undefined;
+  hot: (root: Root, span: ByteSpan) => Uint8Array<ArrayBuffer> | undefined;
   stats: () => Readonly<{ damagedSteps: number; lostFiles: number }>;
 }>;
 
 export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; log: Log }): VerifiedReads {
   const { roots, files, log } = parts;
-  const hotSteps = new LRUCache<string, Uint8Array>({
+  const hotSteps = new LRUCache<string, Uint8Array<ArrayBuffer>>({
     maxSize: hotBytesMax,
     sizeCalculation: (bytes) => bytes.length + hotEntryBytes,
   });
@@ -67,7 +67,7 @@ export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; l
     else for (const step of steps) roots.drop(root, step);
   }
 
-  async function readVerified(root: Root, span: ByteSpan): Promise<Uint8Array | undefined> {
+  async function readVerified(root: Root, span: ByteSpan): Promise<Uint8Array<ArrayBuffer> | undefined> {
     assert(span.end - span.start <= extentCallBytesMax, "a read is at most 1 MiB");
     const from = Math.floor(span.start / stepBytes) * stepBytes;
     const to = Math.min(root.size, Math.ceil(span.end / stepBytes) * stepBytes);
@@ -95,7 +95,7 @@ export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; l
   }
 
   /** Puts the verified steps of a small span into memory: of a large one each step would be read once. */
-  function heat(root: Root, span: ByteSpan, bytes: Uint8Array, from: number): void {
+  function heat(root: Root, span: ByteSpan, bytes: Uint8Array<ArrayBuffer>, from: number): void {
     if (span.end - span.start > hotSpanMax) return;
     for (let at = 0; at < bytes.length; at += stepBytes) {
       // A view of one of two steps would hold the memory of both.
@@ -108,7 +108,7 @@ export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; l
     read: readVerified,
     hot: (root, span) => {
       if (!hasSpan(root.steps, span)) return undefined;
-      const parts: Uint8Array[] = [];
+      const parts: Uint8Array<ArrayBuffer>[] = [];
       for (let at = span.start; at < span.end; at += stepBytes - (at % stepBytes)) {
         const step = hotSteps.get(hotKey(root, at));
         if (step === undefined) return undefined;

@@ -47,7 +47,7 @@ export type Extents = Readonly<{
    */
   read: (root: RootSpec, span: ByteSpan) => Promise<Uint8Array | undefined>;
   /** Returns a span of at most 16 KiB that is in memory, at once: such spans of its steps were read lately. */
-  hot: (root: RootSpec, span: ByteSpan) => Uint8Array | undefined;
+  hot: (root: RootSpec, span: ByteSpan) => Uint8Array<ArrayBuffer> | undefined;
   /**
    * Returns the path of the file with a span, once every step of the span was verified since the file last changed.
    * One call verifies at most {@link comparedBytesMax} bytes. The file exists for at least 5 s after the call.
