@@ -55,7 +55,7 @@ export const longTests: readonly string[] = [
   "test/sim/random.test.ts",
   "test/sim/upload.test.ts",
   "test/store/extents/extents-kill.test.ts",
-  "test/store/index/page-property.test.ts",
+  "test/store/index/pages/page-property.test.ts",
   "test/store/ledger/kills.test.ts",
   "test/upload/intake/intake-kill.test.ts",
   "test/upload/intake/synchronised.test.ts",

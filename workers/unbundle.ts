@@ -31,10 +31,10 @@ import { type Filter, itemSubject, matches, readFilter } from "../src/arweave/fi
 import { type Id, idFromBytes } from "../src/arweave/id.ts";
 import { assert } from "../src/lib/assert.ts";
 import { createFilterKeys, type FilterKeys } from "../src/store/index/filter-key.ts";
-import { type IdTester, openIdTester } from "../src/store/index/id-tester.ts";
 import type { BundleRow, InvalidItem, ItemRow, SerializedRows } from "../src/store/index/index-types.ts";
+import { type IdTester, openIdTester } from "../src/store/index/parts/id-tester.ts";
 import { isPlace } from "../src/store/index/place.ts";
-import { encodeItems, serializeBatch, withTestedIds } from "../src/store/index/row-batch.ts";
+import { encodeItems, serializeBatch, withTestedIds } from "../src/store/index/rows/row-batch.ts";
 import { createCollections } from "../src/threads/collect.ts";
 import { ping } from "../src/threads/ping.ts";
 

@@ -25,7 +25,7 @@ import {
 import { type RelayedJob, relayedFault } from "../src/gateway/relayed-check.ts";
 import { encodeBase64url } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
-import { cutData } from "../src/store/index/header-texts.ts";
+import { cutData } from "../src/store/index/chain/header-texts.ts";
 import type { BlockRows, BundleRow, SerializedRows, TransactionRow } from "../src/store/index/index-types.ts";
 import { ping } from "../src/threads/ping.ts";
 

@@ -5,10 +5,10 @@
  */
 import { assert } from "../../src/lib/assert.ts";
 import { createFilterKeys, type FilterKeys } from "../../src/store/index/filter-key.ts";
-import { type IdTester, openIdTester } from "../../src/store/index/id-tester.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import type { SerializedRows } from "../../src/store/index/index-types.ts";
-import { encodeItems, serializeBatch, withTestedIds } from "../../src/store/index/row-batch.ts";
+import { type IdTester, openIdTester } from "../../src/store/index/parts/id-tester.ts";
+import { encodeItems, serializeBatch, withTestedIds } from "../../src/store/index/rows/row-batch.ts";
 import { createCollections } from "../../src/threads/collect.ts";
 import { itemOf } from "./index-items.ts";
 

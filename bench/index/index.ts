@@ -12,7 +12,7 @@ import { idFromBytes } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { allColumns, type IndexReader, type PagePlan } from "../../src/store/index/index-types.ts";
-import { filterFolderOf } from "../../src/store/index/part-filter.ts";
+import { filterFolderOf } from "../../src/store/index/parts/part-filter.ts";
 import { type Bench, type BenchRow, type BenchSize, median, percentile, perSecond } from "../harness.ts";
 import { measureCold, type ReadPage } from "./cold-pages.ts";
 import { longestText } from "./index-calls.ts";

@@ -21,7 +21,7 @@ import { openSourceDatabase, type SourceDatabase } from "../store/ar-io-node/sou
 import { openAdoptedFiles } from "../store/extents/adopted-files.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
 import { openIndexWriter } from "../store/index/index-writer.ts";
-import { mergeAllParts, openPartMerger } from "../store/index/part-merger.ts";
+import { mergeAllParts, openMergeConnection } from "../store/index/parts/merge-connection.ts";
 import { settingsFaults } from "./check-settings.ts";
 import { explainReport, readEnvFile } from "./environment.ts";
 import { createBar, errorScreen } from "./terminal.ts";
@@ -105,15 +105,15 @@ async function importIndex(
   closers.add("index", index.close);
   const reader = openIndexReader(folder.index);
   closers.add("index reader", reader.close);
-  const merger = openPartMerger(folder.index);
-  closers.add("merges of the index", merger.close);
+  const connection = openMergeConnection(folder.index);
+  closers.add("merges of the index", connection.close);
   return await importRows({
     core,
     bundles,
     index: {
       addImported: (blocks, items) => {
         const outcome = index.addImported(blocks, items);
-        mergeAllParts(index, merger);
+        mergeAllParts(index, connection);
         return outcome;
       },
     },

@@ -9,8 +9,6 @@
  */
 import type { Id } from "../arweave/id.ts";
 import { explainError, Failure } from "../failures.ts";
-import { encodedRow } from "../store/index/encoded-row.ts";
-import type { EncodedPage, EncodedRow } from "../store/index/encoded-types.ts";
 import {
   type IndexReader,
   noColumns,
@@ -18,7 +16,9 @@ import {
   type PagePlan,
   type PageRow,
 } from "../store/index/index-types.ts";
-import { isEmptyBounds, placeBounds } from "../store/index/page-plan.ts";
+import { encodedRow } from "../store/index/pages/encoded-row.ts";
+import type { EncodedPage, EncodedRow } from "../store/index/pages/encoded-types.ts";
+import { isEmptyBounds, placeBounds } from "../store/index/pages/page-plan.ts";
 import { compareHalves, packPlace, placeOfRow } from "../store/index/place.ts";
 import type { ColumnStore } from "./column-store.ts";
 import { createFindRows } from "./store-rows.ts";

@@ -6,7 +6,7 @@
  */
 import { type Address, type Id, idFromBytes } from "../arweave/id.ts";
 import { isJsonArray, isJsonObject, readJson } from "../lib/json.ts";
-import { addressFromBytes } from "../store/index/stored-row.ts";
+import { addressFromBytes } from "../store/index/rows/stored-row.ts";
 import type { ColumnStore } from "./column-store.ts";
 import { type LoadedPartition, type PartitionHeights, readFileRecord } from "./partition.ts";
 

@@ -9,7 +9,7 @@ import { Failure } from "../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { sha256 } from "../lib/hash.ts";
 import type { BlockList } from "../store/block-list.ts";
-import { cutData } from "../store/index/header-texts.ts";
+import { cutData } from "../store/index/chain/header-texts.ts";
 import type { RelayResponse } from "./relay.ts";
 
 /** The queries on the block list that relayed data needs. */

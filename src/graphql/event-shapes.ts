@@ -7,7 +7,7 @@
  */
 import type { Id } from "../arweave/id.ts";
 import { type Tag, tagValue } from "../arweave/tags.ts";
-import type { BlockChange, RecordedBlock, RowChange } from "../store/index/change-record.ts";
+import type { BlockChange, RecordedBlock, RowChange } from "../store/index/journal/change-record.ts";
 import {
   addCharacter,
   addText,

@@ -7,9 +7,9 @@
 
 import { isBlockHash, isId } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
-import { encodedBlock } from "../store/index/encoded-row.ts";
-import type { EncodedBlock, EncodedPage, EncodedRow } from "../store/index/encoded-types.ts";
 import type { IndexReader, PageColumns, PagePlan } from "../store/index/index-types.ts";
+import { encodedBlock } from "../store/index/pages/encoded-row.ts";
+import type { EncodedBlock, EncodedPage, EncodedRow } from "../store/index/pages/encoded-types.ts";
 import { placeOfRow } from "../store/index/place.ts";
 import {
   type BlocksArguments,

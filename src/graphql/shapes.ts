@@ -5,7 +5,7 @@
  * @module
  */
 import { addressOfKey } from "../arweave/id.ts";
-import type { EncodedBlock, EncodedOwner, EncodedRow, StoredColumns } from "../store/index/encoded-types.ts";
+import type { EncodedBlock, EncodedOwner, EncodedRow, StoredColumns } from "../store/index/pages/encoded-types.ts";
 import { placeOfRow } from "../store/index/place.ts";
 import { transactionCursorBytes, writeBlockCursor } from "./cursor.ts";
 import {

@@ -13,8 +13,8 @@ import { encodeBase64url } from "../lib/base64url.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
 import { openExtentFiles } from "../store/extents/extent-files.ts";
 import { rootName } from "../store/extents/extent-roots.ts";
-import type { EncodedRow } from "../store/index/encoded-types.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
+import type { EncodedRow } from "../store/index/pages/encoded-types.ts";
 import { heightOfHigh, pendingHeight, placeOfRow } from "../store/index/place.ts";
 import type { SignatureOf } from "./shapes.ts";
 

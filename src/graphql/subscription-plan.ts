@@ -7,7 +7,7 @@
 import { GraphQLError, getArgumentValues, locatedError } from "graphql";
 import { assert } from "../lib/assert.ts";
 import { type Bounds, noColumns, type PagePlan } from "../store/index/index-types.ts";
-import { type Cursor, readCursor } from "../store/index/journal-cursor.ts";
+import { type Cursor, readCursor } from "../store/index/journal/journal-cursor.ts";
 import type { EventSelection } from "./event-shapes.ts";
 import { schema } from "./graphql-schema.ts";
 import type { PreparedOperation } from "./operation.ts";

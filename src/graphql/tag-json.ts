@@ -12,7 +12,7 @@ import {
   tagForms,
   tagNameOf,
   tagValueOf,
-} from "../store/index/tag-blob.ts";
+} from "../store/index/rows/tag-blob.ts";
 import {
   addAscii,
   addBase64url,

@@ -12,7 +12,7 @@ import { type Clock, unixSeconds } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, type LoopStatus, openLoop } from "../lib/loop.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
-import type { BundlePassBounds } from "../store/index/bundle-passes.ts";
+import type { BundlePassBounds } from "../store/index/bundles/bundle-passes.ts";
 import type { BundleFilters, IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import type { Pool, Workers } from "../threads/pool.ts";

@@ -9,7 +9,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, openLoop } from "../lib/loop.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
-import type { MergedBodies, PartMerge } from "../store/index/part-merge.ts";
+import type { MergedBodies, PartMerge } from "../store/index/parts/part-merge.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 
 type PartMergeOptions = Readonly<{
@@ -33,7 +33,7 @@ const intervalMsDefault = 250;
 
 /**
  * The thread takes 12 MiB. It is not started while the file and the log of the index are smaller: then no filter is a
- * file, and folding the log is not worth it (part-merger.ts). Bytes.
+ * file, and folding the log is not worth it (merge-connection.ts). Bytes.
  */
 const smallIndexBytes = 8 * 2 ** 20;
 

@@ -14,7 +14,7 @@ import { openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { createFixture } from "../store/index/index-fixture.ts";
 import { fullScan } from "../store/index/model.ts";
-import { walkPages } from "../store/index/walk-pages.ts";
+import { walkPages } from "../store/index/pages/walk-pages.ts";
 import { inspectIndex } from "../support/inspect-index.ts";
 import { createRandom } from "../support/random.ts";
 import { createTextPages } from "./text-pages.ts";

@@ -3,8 +3,8 @@
  * @module
  */
 import { createMergedPages } from "../../src/columnar/merged-pages.ts";
-import { pageRows } from "../../src/store/index/encoded-row.ts";
 import type { PagePlan } from "../../src/store/index/index-types.ts";
+import { pageRows } from "../../src/store/index/pages/encoded-row.ts";
 
 /** As `createMergedPages`. */
 export function createTextPages(...parts: Parameters<typeof createMergedPages>) {

@@ -8,9 +8,9 @@ import { type Address, type BlockHash, blockHashFromBytes, type Id, idFromBytes 
 import type { Tag } from "../../src/arweave/tags.ts";
 import type { QueryIndex } from "../../src/graphql/root-fields.ts";
 import type { SignatureSource } from "../../src/graphql/signature-source.ts";
-import { encodedRow } from "../../src/store/index/encoded-row.ts";
-import type { EncodedRow } from "../../src/store/index/encoded-types.ts";
 import type { PageBlock, PageColumns, PagePlan, PageRow, TagPlan } from "../../src/store/index/index-types.ts";
+import { encodedRow } from "../../src/store/index/pages/encoded-row.ts";
+import type { EncodedRow } from "../../src/store/index/pages/encoded-types.ts";
 import { type Place, pendingHeight } from "../../src/store/index/place.ts";
 import { comparePlaces } from "../support/places.ts";
 

@@ -16,7 +16,7 @@ import {
 } from "../../src/graphql/response-bytes.ts";
 import type { SelectedField } from "../../src/graphql/selection.ts";
 import { contentTypeTag, tagBytesOf, tagsField } from "../../src/graphql/tag-json.ts";
-import { encodeTagBlob, knownNames, knownPairs, tagValueOf } from "../../src/store/index/tag-blob.ts";
+import { encodeTagBlob, knownNames, knownPairs, tagValueOf } from "../../src/store/index/rows/tag-blob.ts";
 
 const begin = createOutputs();
 

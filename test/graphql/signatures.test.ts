@@ -10,8 +10,8 @@ import { idOfSignature } from "../../src/arweave/id.ts";
 import { createSignatureSource, type SignatureIndex } from "../../src/graphql/signature-source.ts";
 import { openExtentFiles } from "../../src/store/extents/extent-files.ts";
 import { rootName } from "../../src/store/extents/extent-roots.ts";
-import { encodedRow } from "../../src/store/index/encoded-row.ts";
 import type { Located, PageRow } from "../../src/store/index/index-types.ts";
+import { encodedRow } from "../../src/store/index/pages/encoded-row.ts";
 import { pendingHeight } from "../../src/store/index/place.ts";
 import { idOf, rowAt } from "./memory-index.ts";
 

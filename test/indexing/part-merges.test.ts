@@ -9,7 +9,7 @@ import { openPartMerges } from "../../src/indexing/part-merges.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { type IndexWriter, openIndexWriter } from "../../src/store/index/index-writer.ts";
-import { partSizesDefault } from "../../src/store/index/parts.ts";
+import { partSizesDefault } from "../../src/store/index/parts/parts.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { growingChain } from "../store/index/growing-chain.ts";

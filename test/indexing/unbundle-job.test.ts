@@ -11,7 +11,7 @@ import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { createFilterKeys } from "../../src/store/index/filter-key.ts";
 import type { ItemRow } from "../../src/store/index/index-types.ts";
-import { readBatch } from "../../src/store/index/row-batch.ts";
+import { readBatch } from "../../src/store/index/rows/row-batch.ts";
 import { type UnbundleJob, type UnbundleResult, unbundle } from "../../workers/unbundle.ts";
 import { indexFile } from "../store/index/index-file.ts";
 import { itemsOfBatch } from "../support/batch-items.ts";

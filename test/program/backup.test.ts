@@ -9,7 +9,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
-import { cursorText } from "../../src/store/index/journal-cursor.ts";
+import { cursorText } from "../../src/store/index/journal/journal-cursor.ts";
 import { runCairn } from "../cli/command.ts";
 import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
 import { rsaKeys } from "../support/rsa-keys.ts";

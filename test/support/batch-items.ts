@@ -5,9 +5,9 @@
 import { addressFromBytes, addressOfKey, idFromBytes } from "../../src/arweave/id.ts";
 import type { ItemRow } from "../../src/store/index/index-types.ts";
 import { transactionsPerBlockMax } from "../../src/store/index/place.ts";
-import { ownerOf, type RowBatch, rowOf } from "../../src/store/index/row-batch.ts";
-import { textOfStored } from "../../src/store/index/stored-row.ts";
-import { decodeTagBlob } from "../../src/store/index/tag-blob.ts";
+import { ownerOf, type RowBatch, rowOf } from "../../src/store/index/rows/row-batch.ts";
+import { textOfStored } from "../../src/store/index/rows/stored-row.ts";
+import { decodeTagBlob } from "../../src/store/index/rows/tag-blob.ts";
 
 /** The items of a batch, in place order. */
 export function itemsOfBatch(batch: RowBatch): ItemRow[] {

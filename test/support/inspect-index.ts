@@ -9,13 +9,13 @@
 import type { Database } from "bun:sqlite";
 import { createFilterKeys, type FilterKeys } from "../../src/store/index/filter-key.ts";
 import { type CounterName, createCountsReader } from "../../src/store/index/index-counters.ts";
-import type { PartInfo } from "../../src/store/index/part-list.ts";
-import { createPartReads, type IdCandidate, type PartReads } from "../../src/store/index/part-reads.ts";
-import { createPartLoader } from "../../src/store/index/parts.ts";
+import type { PartInfo } from "../../src/store/index/parts/part-list.ts";
+import { createPartReads, type IdCandidate, type PartReads } from "../../src/store/index/parts/part-reads.ts";
+import { createPartLoader } from "../../src/store/index/parts/parts.ts";
 import { packHeight, pendingHeight } from "../../src/store/index/place.ts";
 import type { FindableRow } from "../../src/store/index/postings.ts";
-import { findableRow, type TableRow } from "../../src/store/index/row-table.ts";
-import { filterKeysOfRow } from "../../src/store/index/stored-row.ts";
+import { findableRow, type TableRow } from "../../src/store/index/rows/row-table.ts";
+import { filterKeysOfRow } from "../../src/store/index/rows/stored-row.ts";
 import { checkIntegrity, closeDatabase, inSnapshot, openForReading, prepareQuery } from "../../src/store/sqlite.ts";
 
 /** What was found. */

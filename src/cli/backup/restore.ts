@@ -17,7 +17,7 @@ import { createClosers } from "../../lib/closers.ts";
 import { jsonText, printable } from "../../lib/printable.ts";
 import { bytesText, countText, durationText } from "../../lib/quantity-text.ts";
 import { syncFolder } from "../../store/durable-file.ts";
-import { renameJournal } from "../../store/index/journal.ts";
+import { renameJournal } from "../../store/index/journal/journal.ts";
 import { createBar, errorScreen, rowsText } from "../terminal.ts";
 import { type BackupFile, readBackupRecord } from "./backup-record.ts";
 import { copyHashed } from "./hashed-copy.ts";

@@ -4,8 +4,8 @@
  * @module
  */
 import type { Tag } from "../../arweave/tags.ts";
-import type { Change, RowChange, RowPlace } from "../../store/index/change-record.ts";
 import type { Bounds, PagePlan, TagPlan } from "../../store/index/index-types.ts";
+import type { Change, RowChange, RowPlace } from "../../store/index/journal/change-record.ts";
 
 /** Filters of rows, as in PagePlan. */
 export type RowFilter = Pick<PagePlan, "ids" | "owners" | "recipients" | "tags" | "bundledIn" | "block"> &

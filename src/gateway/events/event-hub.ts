@@ -16,8 +16,8 @@ import type { Log } from "../../lib/log.ts";
 import { openBackgroundLoop } from "../../lib/loop.ts";
 import { createSemaphore, type Semaphore } from "../../lib/semaphore.ts";
 import { sleep } from "../../lib/stop.ts";
-import type { JournalReads, NumberedChange } from "../../store/index/journal.ts";
-import type { Cursor } from "../../store/index/journal-cursor.ts";
+import type { JournalReads, NumberedChange } from "../../store/index/journal/journal.ts";
+import type { Cursor } from "../../store/index/journal/journal-cursor.ts";
 import { type EventFilter, type EventTest, testOf } from "./event-filter.ts";
 import { type closeReasons, type EventFormat, heartbeatText, openingText } from "./event-text.ts";
 

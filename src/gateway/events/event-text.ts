@@ -5,8 +5,8 @@
  * @module
  */
 import { utf8Bytes } from "../../lib/bytes.ts";
-import type { BlockChange, Change, RowChange } from "../../store/index/change-record.ts";
-import { type Cursor, cursorText } from "../../store/index/journal-cursor.ts";
+import type { BlockChange, Change, RowChange } from "../../store/index/journal/change-record.ts";
+import { type Cursor, cursorText } from "../../store/index/journal/journal-cursor.ts";
 import { isRowChange } from "./event-filter.ts";
 
 /** How the events of some subscribers are written. The opening and the heartbeats are the same for all. */

@@ -12,7 +12,7 @@ import type { PruneOptions } from "../../gateway/administration/prune.ts";
 import { isJsonArray, readJson } from "../../lib/json.ts";
 import { booleanSchema, integerSchema, nullable, stringSchema } from "../../lib/value-schema.ts";
 import type { BlockedPosition, BlockNote } from "../../store/block-list.ts";
-import type { BundleRange } from "../../store/index/bundle-passes.ts";
+import type { BundleRange } from "../../store/index/bundles/bundle-passes.ts";
 import { bodyOf, type Fields, needed, optional } from "../body-fields.ts";
 import { hashFormat } from "./parameter-formats.ts";
 import { queryParameters } from "./parameters.ts";

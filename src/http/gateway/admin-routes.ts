@@ -18,7 +18,7 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { MetricsHistory } from "../../lib/metrics-history.ts";
-import type { BundleRange } from "../../store/index/bundle-passes.ts";
+import type { BundleRange } from "../../store/index/bundles/bundle-passes.ts";
 import {
   type AdminDescription,
   type AdminEndpoint,

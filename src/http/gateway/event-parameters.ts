@@ -17,7 +17,7 @@ import {
   type ValueSchema,
 } from "../../lib/value-schema.ts";
 import type { Bounds, TagPlan } from "../../store/index/index-types.ts";
-import { type Cursor, readCursor } from "../../store/index/journal-cursor.ts";
+import { type Cursor, readCursor } from "../../store/index/journal/journal-cursor.ts";
 import { pendingHeight } from "../../store/index/place.ts";
 import { queryParameter } from "../parameter.ts";
 

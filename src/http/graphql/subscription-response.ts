@@ -10,7 +10,7 @@ import { compileBlockEvents, compileTransactionEvents } from "../../graphql/even
 import type { SubscriptionPlan } from "../../graphql/subscription-plan.ts";
 import { assert } from "../../lib/assert.ts";
 import { concatBytes, utf8Bytes } from "../../lib/bytes.ts";
-import { type Cursor, cursorText, readCursor } from "../../store/index/journal-cursor.ts";
+import { type Cursor, cursorText, readCursor } from "../../store/index/journal/journal-cursor.ts";
 import { eventHeaders, liveResponse } from "../live-events.ts";
 
 const complete = "event: complete\ndata:\n\n";

@@ -9,10 +9,10 @@ import type { Tag } from "../../arweave/tags.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
 import { closeDatabase, openForReading, prepareQuery } from "../sqlite.ts";
-import { unpackText } from "./header-texts.ts";
+import { unpackText } from "./chain/header-texts.ts";
 import { stableDepth } from "./index-types.ts";
 import { packHeight, placeOfHalves, placeOfRow } from "./place.ts";
-import { decodeTagBlob } from "./tag-blob.ts";
+import { decodeTagBlob } from "./rows/tag-blob.ts";
 
 export type ExportBlock = Readonly<{
   hash: Uint8Array;

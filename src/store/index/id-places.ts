@@ -9,7 +9,7 @@ import type { Database } from "bun:sqlite";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { prepareQuery } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import type { PartReads, TestedIds } from "./part-reads.ts";
+import type { PartReads, TestedIds } from "./parts/part-reads.ts";
 import type { PlaceHalves } from "./place.ts";
 
 /** The places of ids in one database. Calls run inside a snapshot, or inside the writer's transaction. */

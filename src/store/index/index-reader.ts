@@ -16,8 +16,8 @@ import {
   openForReading,
   prepareQuery,
 } from "../sqlite.ts";
-import { createBundlePassReads } from "./bundle-passes.ts";
-import { createChainReads, createItemsWithin, createLocations } from "./chain-reads.ts";
+import { createBundlePassReads } from "./bundles/bundle-passes.ts";
+import { createChainReads, createItemsWithin, createLocations } from "./chain/chain-reads.ts";
 import { createFilterKeys, filterSecretOf } from "./filter-key.ts";
 import { createIdPlaces } from "./id-places.ts";
 import { type CounterName, createCountsReader } from "./index-counters.ts";
@@ -30,11 +30,11 @@ import {
   type Located,
   stableDepth,
 } from "./index-types.ts";
-import { createJournalReads } from "./journal.ts";
-import { type WindowSizes, windowSizesDefault } from "./page-sql.ts";
-import { createPartReads } from "./part-reads.ts";
+import { createJournalReads } from "./journal/journal.ts";
+import { type WindowSizes, windowSizesDefault } from "./pages/page-sql.ts";
+import { createPages } from "./pages/row-pages.ts";
+import { createPartReads } from "./parts/part-reads.ts";
 import { pendingHeight, placeHigh, placeLow } from "./place.ts";
-import { createPages } from "./row-pages.ts";
 import { createStoredPartitionReads } from "./stored-partitions.ts";
 
 export type IndexReaderOptions = Readonly<{

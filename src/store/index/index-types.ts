@@ -6,8 +6,8 @@
  */
 import type { Address, BlockHash, Id } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
-import type { EncodedPage, EncodedRow } from "./encoded-types.ts";
-import type { JournalReads } from "./journal.ts";
+import type { JournalReads } from "./journal/journal.ts";
+import type { EncodedPage, EncodedRow } from "./pages/encoded-types.ts";
 import type { Place } from "./place.ts";
 import type { StoredPartitionReads } from "./stored-partitions.ts";
 

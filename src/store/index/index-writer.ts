@@ -27,9 +27,9 @@ import {
   type BundlePassStep,
   type BundleRange,
   createBundlePasses,
-} from "./bundle-passes.ts";
-import { type BundleRequestOutcome, type Bundles, createBundles } from "./bundle-table.ts";
-import { type ChainTables, createChainTables, createPending, type Pending } from "./chain-tables.ts";
+} from "./bundles/bundle-passes.ts";
+import { type BundleRequestOutcome, type Bundles, createBundles } from "./bundles/bundle-table.ts";
+import { type ChainTables, createChainTables, createPending, type Pending } from "./chain/chain-tables.ts";
 import { createFilterKeys, createFilterSecret, type FilterKeys } from "./filter-key.ts";
 import { createCounts } from "./index-counters.ts";
 import { indexMigrations } from "./index-schema.ts";
@@ -48,15 +48,15 @@ import type {
   TransactionRow,
   WeaveLayout,
 } from "./index-types.ts";
-import { createJournal, type Journal, type JournalSizes } from "./journal.ts";
-import { createOwners } from "./owner-numbers.ts";
-import { filterFolderOf, removeOtherFilters } from "./part-filter.ts";
-import { type PartMerges, type PartSizes, partSizesDefault } from "./parts.ts";
+import { createJournal, type Journal, type JournalSizes } from "./journal/journal.ts";
+import { filterFolderOf, removeOtherFilters } from "./parts/part-filter.ts";
+import { type PartMerges, type PartSizes, partSizesDefault } from "./parts/parts.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
-import { encodeItems, encodeRows, readBatch } from "./row-batch.ts";
-import { createRowTable, type RowsAdded, type RowTable, removeInSteps } from "./row-table.ts";
+import { createOwners } from "./rows/owner-numbers.ts";
+import { encodeItems, encodeRows, readBatch } from "./rows/row-batch.ts";
+import { createRowTable, type RowsAdded, type RowTable, removeInSteps } from "./rows/row-table.ts";
+import { storedImport } from "./rows/stored-row.ts";
 import { createStoredPartitions, type StoredPartition, type StoredPartitions } from "./stored-partitions.ts";
-import { storedImport } from "./stored-row.ts";
 
 /** Outcome of a batch of items. */
 type ItemsAdded = RowsAdded &

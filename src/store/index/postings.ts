@@ -14,11 +14,11 @@ import type { Database } from "bun:sqlite";
 import { prepare, prepareQuery } from "../sqlite.ts";
 import { type FilterKeys, filterKeyBits } from "./filter-key.ts";
 import { stableDepth } from "./index-types.ts";
-import { columnsOf } from "./part-image.ts";
-import { createParts, type PartMerges, type PartSizes } from "./parts.ts";
+import { columnsOf } from "./parts/part-image.ts";
+import { createParts, type PartMerges, type PartSizes } from "./parts/parts.ts";
 import { packHeight, transactionsPerBlockMax } from "./place.ts";
-import { hasTransactions, keysOfBatchRow, type RowBatch, rowOf } from "./row-batch.ts";
-import { filterKeysOfRow, type KeyedRow } from "./stored-row.ts";
+import { hasTransactions, keysOfBatchRow, type RowBatch, rowOf } from "./rows/row-batch.ts";
+import { filterKeysOfRow, type KeyedRow } from "./rows/stored-row.ts";
 
 /** A row at its place, as upper 32 and lower 31 bits. */
 export type FindableRow = KeyedRow & Readonly<{ high: number; low: number }>;

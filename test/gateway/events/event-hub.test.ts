@@ -11,8 +11,8 @@ import { subscriptionFormat } from "../../../src/http/graphql/subscription-respo
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { allColumns, type IndexReader } from "../../../src/store/index/index-types.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
-import type { JournalReads, NumberedChange } from "../../../src/store/index/journal.ts";
-import { readCursor } from "../../../src/store/index/journal-cursor.ts";
+import type { JournalReads, NumberedChange } from "../../../src/store/index/journal/journal.ts";
+import { readCursor } from "../../../src/store/index/journal/journal-cursor.ts";
 import { pendingHeight } from "../../../src/store/index/place.ts";
 import { temporaryFolder } from "../../store/folder.ts";
 import { indexFile } from "../../store/index/index-file.ts";

@@ -7,7 +7,7 @@ import { describe, expect, test } from "bun:test";
 import { createFilterKeys } from "../../../src/store/index/filter-key.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { createIndexWriterCalls } from "../../../src/store/index/index-writer-calls.ts";
-import { encodeItems, serializeBatch } from "../../../src/store/index/row-batch.ts";
+import { encodeItems, serializeBatch } from "../../../src/store/index/rows/row-batch.ts";
 import { openPool } from "../../../src/threads/pool.ts";
 import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";

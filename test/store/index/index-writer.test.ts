@@ -19,9 +19,9 @@ import {
   type PagePlan,
 } from "../../../src/store/index/index-types.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
-import { partSizesDefault } from "../../../src/store/index/parts.ts";
+import { partSizesDefault } from "../../../src/store/index/parts/parts.ts";
 import { pendingPlace } from "../../../src/store/index/place.ts";
-import { encodeItems, serializeBatch } from "../../../src/store/index/row-batch.ts";
+import { encodeItems, serializeBatch } from "../../../src/store/index/rows/row-batch.ts";
 import { inspectIndex } from "../../support/inspect-index.ts";
 import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";

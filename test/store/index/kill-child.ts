@@ -11,10 +11,10 @@ import { writeSync } from "node:fs";
 
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
-import { journalSizesDefault } from "../../../src/store/index/journal.ts";
+import { journalSizesDefault } from "../../../src/store/index/journal/journal.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
-import { createMergeSteps } from "./merge-steps.ts";
+import { createMergeSteps } from "./parts/merge-steps.ts";
 import { bundleOf, itemOf, ownerOf, pendingOf, tagOf } from "./rows-of.ts";
 
 const [path = "", seed = "0", prunes] = process.argv.slice(2);

@@ -13,14 +13,14 @@ import { inspectIndex } from "../../support/inspect-index.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
-import { damageFilters, faultsOfFilters, unnamedFilters, unsoundParts } from "./filter-files.ts";
 import { planOf } from "./index-fixture.ts";
-import { createMergeSteps } from "./merge-steps.ts";
 import { fullScan, type ModelRow } from "./model.ts";
 import { copyOldIndex } from "./old-index.ts";
+import { walkPages } from "./pages/walk-pages.ts";
+import { damageFilters, faultsOfFilters, unnamedFilters, unsoundParts } from "./parts/filter-files.ts";
+import { createMergeSteps } from "./parts/merge-steps.ts";
 import { isPendingPlace } from "./rows-of.ts";
 import { storedRows } from "./stored-rows.ts";
-import { walkPages } from "./walk-pages.ts";
 
 const rounds = Number(process.env["KILLS"] ?? 5);
 /** A file grows with each round, and so does the time of its inspection. */

@@ -5,8 +5,8 @@
  */
 import { createFilterKeys, filterSecretOf } from "../../../src/store/index/filter-key.ts";
 import type { IndexWriter } from "../../../src/store/index/index-writer.ts";
-import { createPartReads } from "../../../src/store/index/part-reads.ts";
-import { encodeItems, serializeBatch, withTestedIds } from "../../../src/store/index/row-batch.ts";
+import { createPartReads } from "../../../src/store/index/parts/part-reads.ts";
+import { encodeItems, serializeBatch, withTestedIds } from "../../../src/store/index/rows/row-batch.ts";
 import { closeDatabase, openForReading } from "../../../src/store/sqlite.ts";
 import type { Random } from "../../support/random.ts";
 

@@ -4,7 +4,7 @@
  */
 import { addressFromBytes, addressOfKey, idFromBytes } from "../../../src/arweave/id.ts";
 import { placeOfRow } from "../../../src/store/index/place.ts";
-import { decodeTagBlob } from "../../../src/store/index/tag-blob.ts";
+import { decodeTagBlob } from "../../../src/store/index/rows/tag-blob.ts";
 import { closeDatabase, openForReading, prepareQuery } from "../../../src/store/sqlite.ts";
 import type { ModelRow } from "./model.ts";
 
