@@ -11,7 +11,8 @@ import { isJsonObject, readJson } from "../../lib/json.ts";
 import { closeDatabase, openForReading, prepareQuery } from "../sqlite.ts";
 import { unpackText } from "./chain/header-texts.ts";
 import { stableDepth } from "./index-types.ts";
-import { packHeight, placeOfHalves, placeOfRow } from "./place.ts";
+import { packHalves, packHeight, parentLow, placeOfHalves, placeOfRow } from "./place.ts";
+import { halvesSql, placeSql } from "./place-sql.ts";
 import { decodeTagBlob } from "./rows/tag-blob.ts";
 
 export type ExportBlock = Readonly<{
@@ -126,8 +127,7 @@ type StoredItem = Readonly<{
 function createRows(db: Database): ExportRows["rows"] {
   const step = prepareQuery<StoredItem>(
     db,
-    `SELECT n >> 31 AS high, n & 0x7fffffff AS low, fine, id, target, anchor, head, size, sig, parent, tags, ingested,
-       owner
+    `SELECT ${halvesSql("n")}, fine, id, target, anchor, head, size, sig, parent, tags, ingested, owner
      FROM items WHERE n > ? AND n < ? ORDER BY n LIMIT ?`,
   );
   const lookUps = { owner: createOwners(db), parent: createParents(db), transaction: createTransactions(db) };
@@ -140,7 +140,7 @@ function createRows(db: Database): ExportRows["rows"] {
       for (const row of found) yield exportRow(row, lookUps);
       const last = found.at(-1);
       if (last === undefined || found.length < rowsPerStep) return;
-      after = (BigInt(last.high) << 31n) | BigInt(last.low);
+      after = packHalves(last);
     }
   };
 }
@@ -197,7 +197,7 @@ function createOwners(db: Database): LookUps["owner"] {
 function createTransactions(db: Database): LookUps["transaction"] {
   const find = prepareQuery<{ format: number; quantity: string; reward: string; dataRoot: Uint8Array | null }>(
     db,
-    "SELECT format, quantity, reward, data_root AS dataRoot FROM transactions WHERE n = ? << 31",
+    `SELECT format, quantity, reward, data_root AS dataRoot FROM transactions WHERE n = ${placeSql("?", "0")}`,
   );
   return (high) => {
     const found = find.get(high);
@@ -209,15 +209,16 @@ function createTransactions(db: Database): LookUps["transaction"] {
 function createParents(db: Database): (high: number, parent: number | null) => Parent {
   // A bundle that the index filter excluded has only a row in `bundles`.
   const tables = ["items", "duplicates", "bundles", "pruned_items"];
+  const at = placeSql("?1", "?2");
   const find = prepareQuery<{ id: Uint8Array; head: number }>(
     db,
-    `${tables.map((table) => `SELECT id, head FROM ${table} WHERE n = (?1 << 31) | ?2`).join(" UNION ALL ")} LIMIT 1`,
+    `${tables.map((table) => `SELECT id, head FROM ${table} WHERE n = ${at}`).join(" UNION ALL ")} LIMIT 1`,
   );
   const cached = new Map<boolean, Readonly<{ high: number; parent: number | null; found: Parent }>>();
   return (high, parent) => {
     const last = cached.get(parent === null);
     if (last !== undefined && last.high === high && last.parent === parent) return last.found;
-    const row = find.get(high, parent === null ? 0 : Math.floor(parent / 64));
+    const row = find.get(high, parentLow(parent));
     if (row === undefined) throw new Error(`the index has no row for the parent of an item at ${high}, ${parent}`);
     const found = { id: row.id, payloadStart: parent === null ? 0 : parent + row.head };
     cached.set(parent === null, { high, parent, found });

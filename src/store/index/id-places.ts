@@ -11,6 +11,7 @@ import { prepareQuery } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import type { PartReads, TestedIds } from "./parts/part-reads.ts";
 import type { PlaceHalves } from "./place.ts";
+import { halvesSql, placeSql } from "./place-sql.ts";
 
 /** The places of ids in one database. Calls run inside a snapshot, or inside the writer's transaction. */
 export type IdPlaces = Readonly<{
@@ -33,15 +34,15 @@ export function createIdPlaces(db: Database, keys: Pick<FilterKeys, "id">, parts
   // A join takes ten times as long, also where no row has the key (measured).
   const recent = prepareQuery<PlaceHalves>(
     db,
-    `SELECT n >> 31 AS high, n & 0x7fffffff AS low
+    `SELECT ${halvesSql("n")}
      FROM postings p WHERE key = ? AND (SELECT id FROM items i WHERE i.n = p.n) = ?`,
   );
   const manyRecent = prepareQuery<PlaceHalves & Readonly<{ id: Uint8Array }>>(
     db,
-    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.id
+    `SELECT ${halvesSql("i.n")}, i.id
      FROM json_each(?) j CROSS JOIN postings p ON p.key = j.value CROSS JOIN items i ON i.n = p.n`,
   );
-  const isAt = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM items WHERE n = (? << 31) | ? AND id = ?");
+  const isAt = prepareQuery<{ n: number }>(db, `SELECT 1 AS n FROM items WHERE n = ${placeSql()} AND id = ?`);
 
   const isOf = (id: Uint8Array, { high, low }: PlaceHalves): boolean => isAt.get(high, low, id) !== undefined;
   // Sorted by key, so that consecutive look-ups read the same page of postings, or the next block of a filter.

@@ -34,7 +34,8 @@ import { createJournalReads } from "./journal/journal.ts";
 import { type WindowSizes, windowSizesDefault } from "./pages/page-sql.ts";
 import { createPages } from "./pages/row-pages.ts";
 import { createPartReads } from "./parts/part-reads.ts";
-import { pendingHeight, placeHigh, placeLow } from "./place.ts";
+import { lastLow, pendingHeight, placeHigh, placeLow, stepOf } from "./place.ts";
+import { highSql, offsetSql, placeSql, rootSql } from "./place-sql.ts";
 import { createStoredPartitionReads } from "./stored-partitions.ts";
 
 export type IndexReaderOptions = Readonly<{
@@ -68,7 +69,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
   const itemsWithin = createItemsWithin(db);
   const pendingSignature = prepareQuery<{ signature: Uint8Array }>(
     db,
-    "SELECT signature FROM pending_signatures WHERE n = (? << 31) | ?",
+    `SELECT signature FROM pending_signatures WHERE n = ${placeSql()}`,
   );
   const version = prepareQuery<{ data_version: number }>(db, "PRAGMA data_version");
   const { bundleRowAt, ...bundleReads } = createBundleReads(db);
@@ -161,8 +162,8 @@ type StatusRow = Omit<BundleStatus, "id" | "rootTransactionId"> & Readonly<{ roo
 
 /** Items of a bundle that also have a lower place; NULL before the bundle is done, like every count of items. */
 const duplicatedCount = `CASE WHEN data_item_count IS NULL THEN NULL ELSE (
-    SELECT count(*) FROM duplicates d WHERE d.sig > 0 AND d.n >> 31 = b.n >> 31
-      AND d.parent IS CASE WHEN b.depth > 0 THEN ((b.n & 0x7fffffff) << 6) + b.fine END
+    SELECT count(*) FROM duplicates d WHERE d.sig > 0 AND ${highSql("d.n")} = ${highSql("b.n")}
+      AND d.parent IS CASE WHEN b.depth > 0 THEN ${offsetSql("b.n", "b.fine")} END
   ) END AS duplicatedDataItemCount`;
 
 /** Bundles nest at most ten deep; a longer chain of parents means that the index is damaged. */
@@ -176,8 +177,8 @@ function createBundleReads(
   const status = prepareQuery<StatusRow>(
     db,
     `SELECT ${columns}, ${duplicatedCount},
-       coalesce((SELECT id FROM items i WHERE i.n = (b.n >> 31) << 31),
-                (SELECT id FROM duplicates d WHERE d.n = (b.n >> 31) << 31)) AS root
+       coalesce((SELECT id FROM items i WHERE i.n = ${rootSql("b.n")}),
+                (SELECT id FROM duplicates d WHERE d.n = ${rootSql("b.n")})) AS root
      FROM bundles b WHERE id = ? ORDER BY n LIMIT 1`,
   );
   const next = prepareQuery<{ at: number | null }>(
@@ -188,8 +189,8 @@ function createBundleReads(
   const entries = prepareQuery<{ entries: number }>(
     db,
     `SELECT coalesce(sum(CASE state WHEN 'indexed' THEN data_item_count ELSE next_entry END), 0) AS entries
-     FROM bundles WHERE n BETWEEN (?1 << 31) AND ((?1 << 31) | 0x7fffffff)
-       AND last_queued_at >= coalesce((SELECT last_queued_at FROM bundles WHERE n = (?1 << 31)), 0)`,
+     FROM bundles WHERE n BETWEEN ${placeSql("?1", "0")} AND ${placeSql("?1", String(lastLow))}
+       AND last_queued_at >= coalesce((SELECT last_queued_at FROM bundles WHERE n = ${placeSql("?1", "0")}), 0)`,
   );
   const invalid = prepareQuery<Readonly<{ entry: number; offset: number; itemId: Uint8Array; reason: string }>>(
     db,
@@ -225,7 +226,7 @@ function createBundleRows(db: Database): (located: Located) => BundleRow | undef
   const tables = ["items", "duplicates", "bundles", "pruned_items"];
   const parentAt = prepareQuery<{ parent: number | null }>(
     db,
-    tables.map((table) => `SELECT parent FROM ${table} WHERE n = (?1 << 31) | ?2`).join(" UNION ALL "),
+    tables.map((table) => `SELECT parent FROM ${table} WHERE n = ${placeSql("?1", "?2")}`).join(" UNION ALL "),
   );
   return ({ id, kind, place, headerSize, size }) => {
     if (place.height === pendingHeight) return undefined;
@@ -238,7 +239,7 @@ function createBundleRows(db: Database): (located: Located) => BundleRow | undef
     while (above !== null) {
       depth += 1;
       assert(depth < parentsMax, "an item's parents end at its transaction");
-      above = parentAt.get(high, Math.floor(above / 64))?.parent ?? null;
+      above = parentAt.get(high, stepOf(above))?.parent ?? null;
     }
     return { ...common, parentOffset, depth };
   };

@@ -52,6 +52,7 @@ import { createJournal, type Journal, type JournalSizes } from "./journal/journa
 import { filterFolderOf, removeOtherFilters } from "./parts/part-filter.ts";
 import { type PartMerges, type PartSizes, partSizesDefault } from "./parts/parts.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
+import { placeSql } from "./place-sql.ts";
 import { createOwners } from "./rows/owner-numbers.ts";
 import { encodeItems, encodeRows, readBatch } from "./rows/row-batch.ts";
 import { createRowTable, type RowsAdded, type RowTable, removeInSteps } from "./rows/row-table.ts";
@@ -315,7 +316,9 @@ type Parts = Readonly<{
 function createImportedItems({ db, keys, rows, clock }: Parts): (items: readonly ImportedItemRow[]) => ItemsImported {
   const present = prepareQuery<{ id: Uint8Array }>(
     db,
-    `SELECT id FROM items WHERE n = (?1 << 31) | ?2 UNION ALL SELECT id FROM duplicates WHERE n = (?1 << 31) | ?2`,
+    ["items", "duplicates"]
+      .map((table) => `SELECT id FROM ${table} WHERE n = ${placeSql("?1", "?2")}`)
+      .join(" UNION ALL "),
   );
   return (items) => {
     const taken = new Map<string, Id>();

@@ -32,6 +32,9 @@ export const itemOffsetEnd = 2 ** 37;
 export const stepBytes = 64;
 const stepsPerTransaction = 2 ** 31;
 
+/** The lower half of the last place that a transaction can have. */
+export const lastLow = stepsPerTransaction - 1;
+
 /** Whether a place can be packed: false for an item beyond 137 GB or a height beyond 22 bits. */
 export function isPlace({ height, txIndex, offset }: Place): boolean {
   const isOffset = offset === -1 || (offset >= stepBytes && offset < itemOffsetEnd);
@@ -50,7 +53,7 @@ export function isPlace({ height, txIndex, offset }: Place): boolean {
 /** Packs a place into the rowid; rowids sort as places do. @param place - A place for which `isPlace` holds. */
 export function packPlace(place: Place): bigint {
   assert(isPlace(place), "a place is within height, transaction and offset bounds");
-  return (BigInt(placeHigh(place)) << 31n) | BigInt(placeLow(place));
+  return packHalves({ high: placeHigh(place), low: placeLow(place) });
 }
 
 /** The upper 32 bits of a packed place: height and transaction index. A safe number, unlike the packed place. */
@@ -60,11 +63,35 @@ export function placeHigh({ height, txIndex }: Place): number {
 
 /** The lower 31 bits of a packed place: 0 for the transaction itself, else the offset in steps of 64 bytes. */
 export function placeLow({ offset }: Place): number {
-  return offset === -1 ? 0 : Math.floor(offset / stepBytes);
+  return offset === -1 ? 0 : stepOf(offset);
+}
+
+/** The step of an offset in a transaction's data. */
+export function stepOf(offset: number): number {
+  return Math.floor(offset / stepBytes);
+}
+
+/** The lower half of the place of a parent. @param parent - Its offset; null for the transaction itself. */
+export function parentLow(parent: number | null): number {
+  return parent === null ? 0 : stepOf(parent);
+}
+
+/** The exact offset of the header of an item's row. */
+export function offsetOfRow({ low, fine }: Readonly<{ low: number; fine: number }>): number {
+  return low * stepBytes + fine;
 }
 
 /** A packed place in its upper 32 and lower 31 bits, which are safe numbers. */
 export type PlaceHalves = Readonly<{ high: number; low: number }>;
+
+/** Packs the halves of a place into the rowid. */
+export function packHalves({ high, low }: PlaceHalves): bigint {
+  return (BigInt(high) << 31n) | BigInt(low);
+}
+
+export function halvesOfPacked(packed: bigint): PlaceHalves {
+  return { high: Number(packed >> 31n), low: Number(packed & 0x7fff_ffffn) };
+}
 
 /** Compares places in chain order. */
 export function compareHalves(a: PlaceHalves, b: PlaceHalves): number {
@@ -86,8 +113,8 @@ export function placeOfHalves(high: number, offset: number): Place {
 }
 
 /** The place of a row. @param row - Halves of the rowid, and `fine`: the offset is low × 64 + fine. */
-export function placeOfRow({ high, low, fine }: PlaceHalves & Readonly<{ fine: number }>): Place {
-  return placeOfHalves(high, low === 0 ? -1 : low * stepBytes + fine);
+export function placeOfRow(row: PlaceHalves & Readonly<{ fine: number }>): Place {
+  return placeOfHalves(row.high, row.low === 0 ? -1 : offsetOfRow(row));
 }
 
 /** The place of a packed place and the row's exact offset. */

@@ -17,6 +17,7 @@ import { stableDepth } from "./index-types.ts";
 import { columnsOf } from "./parts/part-image.ts";
 import { createParts, type PartMerges, type PartSizes } from "./parts/parts.ts";
 import { packHeight, transactionsPerBlockMax } from "./place.ts";
+import { placeSql } from "./place-sql.ts";
 import { hasTransactions, keysOfBatchRow, type RowBatch, rowOf } from "./rows/row-batch.ts";
 import { filterKeysOfRow, type KeyedRow } from "./rows/stored-row.ts";
 
@@ -51,8 +52,8 @@ export function createFindableRows(
   const postings = createPostings(db);
   const parts = createParts(db, sizes);
   const border = createBorder(db);
-  const noteUnsealed = prepare(db, "INSERT OR IGNORE INTO unsealed VALUES ((? << 31) | ?)");
-  const dropUnsealed = prepare(db, "DELETE FROM unsealed WHERE n = (? << 31) | ?");
+  const noteUnsealed = prepare(db, `INSERT OR IGNORE INTO unsealed VALUES (${placeSql()})`);
+  const dropUnsealed = prepare(db, `DELETE FROM unsealed WHERE n = ${placeSql()}`);
   const stableRows = prepareQuery<{ count: number }>(
     db,
     "SELECT count(*) AS count FROM (SELECT 1 FROM unsealed WHERE n < ? LIMIT ?)",
@@ -173,8 +174,8 @@ const rowsPerSortMax = 2 ** ordinalBits;
 const keyLowScale = 2 ** (32 - ordinalBits);
 
 function createPostings(db: Database): Postings {
-  const insert = prepare(db, "INSERT OR IGNORE INTO postings VALUES (?, (? << 31) | ?)");
-  const remove = prepare(db, "DELETE FROM postings WHERE key = ? AND n = (? << 31) | ?");
+  const insert = prepare(db, `INSERT OR IGNORE INTO postings VALUES (?, ${placeSql()})`);
+  const remove = prepare(db, `DELETE FROM postings WHERE key = ? AND n = ${placeSql()}`);
   return {
     add: (rows) => visitSorted(rows, (key, row) => insert.run(key, row.high, row.low)),
     remove: (rows) => visitSorted(rows, (key, row) => remove.run(key, row.high, row.low)),

@@ -13,6 +13,7 @@ import { prepare, prepareQuery } from "../sqlite.ts";
 import type { IdPlaces } from "./id-places.ts";
 import type { Counts } from "./index-counters.ts";
 import { compareHalves, type Place, type PlaceHalves, packHeight, placeHigh, placeLow } from "./place.ts";
+import { halvesSql, heightSql, placeSql } from "./place-sql.ts";
 
 /** Heights of the store that queries read, both inclusive. */
 export type StoredHeights = Readonly<{ first: number; last: number }>;
@@ -92,10 +93,7 @@ export type StoredPartitionReads = Readonly<{
 }>;
 
 export function createStoredPartitionReads(db: Database, ids: IdPlaces): StoredPartitionReads {
-  const pruned = prepareQuery<PlaceHalves>(
-    db,
-    `SELECT p.n >> 31 AS high, p.n & 0x7fffffff AS low FROM ${prunedOfId} ORDER BY p.n LIMIT 1`,
-  );
+  const pruned = prepareQuery<PlaceHalves>(db, `SELECT ${halvesSql("p.n")} FROM ${prunedOfId} ORDER BY p.n LIMIT 1`);
   const heights = prepareQuery<StoredHeights>(
     db,
     "SELECT first, last FROM stored_partitions WHERE first <= last ORDER BY first",
@@ -128,7 +126,7 @@ export function createStoredPartitionReads(db: Database, ids: IdPlaces): StoredP
 
 /** The pruned rows of an id (?1) that queries read from the store. */
 const prunedOfId = `pruned_items p WHERE substr(p.id, 1, 8) = substr(?1, 1, 8) AND p.id = ?1 AND p.stored = 1
-  AND EXISTS (SELECT 1 FROM stored_partitions s WHERE p.n >> 41 BETWEEN s.first AND s.last)`;
+  AND EXISTS (SELECT 1 FROM stored_partitions s WHERE ${heightSql("p.n")} BETWEEN s.first AND s.last)`;
 
 /**
  * Returns a test of whether a row of the index is hidden, because the store has the row of its id at a lower place.
@@ -136,6 +134,9 @@ const prunedOfId = `pruned_items p WHERE substr(p.id, 1, 8) = substr(?1, 1, 8) A
  */
 export function createHiddenTest(db: Database): () => (row: PlaceHalves & Readonly<{ id: Uint8Array }>) => boolean {
   const some = prepareQuery<{ first: number }>(db, "SELECT first FROM stored_partitions LIMIT 1");
-  const lower = prepareQuery<{ n: number }>(db, `SELECT 1 AS n FROM ${prunedOfId} AND p.n < (?2 << 31) | ?3 LIMIT 1`);
+  const lower = prepareQuery<{ n: number }>(
+    db,
+    `SELECT 1 AS n FROM ${prunedOfId} AND p.n < ${placeSql("?2", "?3")} LIMIT 1`,
+  );
   return () => (some.get() === undefined ? () => false : ({ id, high, low }) => lower.get(id, high, low) !== undefined);
 }

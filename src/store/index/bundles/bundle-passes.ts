@@ -11,7 +11,8 @@ import { type Clock, unixSeconds } from "../../../lib/clock.ts";
 import { prepare, prepareQuery } from "../../sqlite.ts";
 import type { Counts } from "../index-counters.ts";
 import type { BundleFilters, BundlePass } from "../index-types.ts";
-import { packHeight, pendingHeight } from "../place.ts";
+import { packHalves, packHeight, pendingHeight } from "../place.ts";
+import { halvesSql, heightSql, placeSql } from "../place-sql.ts";
 
 /** Heights whose bundles are evaluated again; both ends included. */
 export type BundleRange = Readonly<{
@@ -52,7 +53,7 @@ type PassRow = Readonly<{ pass: number; kind: string; first: string; next: strin
 type ReadBundle = Readonly<{ high: number; low: number; state: string; isWanted: number }>;
 
 /** Selects bundles below a place, and whether each is queued again. ?1, ?2: current filters; ?3: bypass. */
-const readSql = (isOperators: boolean): string => `SELECT n >> 31 AS high, n & 0x7fffffff AS low, state,
+const readSql = (isOperators: boolean): string => `SELECT ${halvesSql("n")}, state,
     CASE WHEN state IN ('queued', 'unbundling') THEN ?3 AND NOT bypass_filter
       WHEN state = 'failed' THEN ${isOperators ? 1 : 0}
       WHEN state = 'skipped' THEN ?3 OR unbundle_filter_id IS NOT ?1
@@ -86,7 +87,7 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
     `UPDATE bundles SET state = CASE state WHEN 'unbundling' THEN state ELSE 'queued' END,
        due_at = CASE state WHEN 'unbundling' THEN NULL WHEN 'queued' THEN min(due_at, ?1) ELSE ?1 END,
        last_queued_at = ?2, next_entry = 0, next_matched = 0, next_invalid = 0, bypass_filter = max(bypass_filter, ?3)
-     WHERE n = (?4 << 31) | ?5`,
+     WHERE n = ${placeSql("?4", "?5")}`,
   );
   const begin = (kind: string, { startHeight, endHeight, bypassFilter }: BundleRange): void => {
     const last = packHeight(Math.min(endHeight, pendingHeight - 1) + 1) - 1n;
@@ -128,7 +129,7 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
       const isFull = wanted.length === quota;
       const last = isFull ? wanted.at(-1) : rows.at(-1);
       if (last === undefined || (!isFull && rows.length < readMax)) drop.run(pass.pass);
-      else advance.run((BigInt(last.high) << 31n) + BigInt(last.low) - 1n, pass.pass);
+      else advance.run(packHalves(last) - 1n, pass.pass);
       return { queued: wanted.length, hasMore: !isFull };
     },
   };
@@ -144,7 +145,7 @@ function createFilterIds(db: Database): (filters: BundleFilters) => Readonly<{ u
 export function createBundlePassReads(db: Database): () => readonly BundlePass[] {
   const all = prepareQuery<Readonly<{ kind: string; first: number; last: number; next: number; bypass: number }>>(
     db,
-    `SELECT kind, first >> 41 AS first, last >> 41 AS last, next >> 41 AS next, bypass
+    `SELECT kind, ${heightSql("first")} AS first, ${heightSql("last")} AS last, ${heightSql("next")} AS next, bypass
      FROM bundle_passes ORDER BY pass`,
   );
   return () =>

@@ -15,7 +15,8 @@ import { type Clock, unixSeconds } from "../../../lib/clock.ts";
 import { prepare, prepareQuery } from "../../sqlite.ts";
 import type { CounterName, Counts } from "../index-counters.ts";
 import type { BundleFilters, BundleJob, BundleRef, BundleRow, InvalidItem } from "../index-types.ts";
-import { placeHigh, placeLow, placeOfRow } from "../place.ts";
+import { lastLow, placeHigh, placeLow, placeOfRow, stepOf } from "../place.ts";
+import { halvesSql, placeSql, rootSql } from "../place-sql.ts";
 
 /** The queue. Calls run inside the writer's transaction. */
 type Queueing = Readonly<{
@@ -176,7 +177,7 @@ const alwaysFilter = canonical({ kind: "always" });
 
 /** The lower half of the last place within a bundle. */
 function lastPlaceLow({ place, headerSize, size }: BundleRow): number {
-  return place.offset === -1 ? 0x7fff_ffff : Math.floor((place.offset + headerSize + size) / 64);
+  return place.offset === -1 ? lastLow : stepOf(place.offset + headerSize + size);
 }
 
 function outcomes({ steps, counts, clock, stateOf, isOutdated, leave, seconds }: Parts): Outcomes {
@@ -302,7 +303,7 @@ export type BundleSteps = ReturnType<typeof prepareBundleSteps>;
 
 /** Whether a bundle that is queued again continues at its entry: not when it now bypasses filters that were applied. */
 const isContinued = "state IN ('queued', 'unbundling') AND bypass_filter >= excluded.bypass_filter";
-const at = "WHERE n = (? << 31) | ?";
+const at = `WHERE n = ${placeSql()}`;
 /** Copies a filter's number to its `previous_…` column when another filter replaces it. */
 const setFilters = ["unbundle", "index"]
   .map(
@@ -315,19 +316,19 @@ const setFilters = ["unbundle", "index"]
 function prepareBundleSteps(db: Database) {
   const due = prepareQuery<DueRow>(
     db,
-    `SELECT n >> 31 AS high, n & 0x7fffffff AS low, fine, id, parent, head, size, depth, bypass_filter AS bypass,
+    `SELECT ${halvesSql("n")}, fine, id, parent, head, size, depth, bypass_filter AS bypass,
        state, next_entry AS next, next_matched AS matched, import_attempt_count AS attempts,
-       coalesce((SELECT id FROM items i WHERE i.n = (b.n >> 31) << 31),
-                (SELECT id FROM duplicates d WHERE d.n = (b.n >> 31) << 31)) AS root
+       coalesce((SELECT id FROM items i WHERE i.n = ${rootSql("b.n")}),
+                (SELECT id FROM duplicates d WHERE d.n = ${rootSql("b.n")})) AS root
      FROM bundles b WHERE due_at <= ?
-       AND EXISTS (SELECT 1 FROM transactions t WHERE t.n = (b.n >> 31) << 31)
+       AND EXISTS (SELECT 1 FROM transactions t WHERE t.n = ${rootSql("b.n")})
      ORDER BY due_at, n LIMIT ?`,
   );
   const queue = prepare(
     db,
     `INSERT INTO bundles (n, fine, id, parent, head, size, depth, bypass_filter, state, due_at, format_id,
        first_queued_at, last_queued_at)
-     VALUES ((?1 << 31) | ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'queued', ?10, ?11, ?12, ?12)
+     VALUES (${placeSql("?1", "?2")}, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'queued', ?10, ?11, ?12, ?12)
      ON CONFLICT DO UPDATE SET
        bypass_filter = max(bypass_filter, excluded.bypass_filter), last_queued_at = excluded.last_queued_at,
        due_at = CASE state WHEN 'unbundling' THEN NULL WHEN 'queued' THEN min(due_at, excluded.due_at)
@@ -347,22 +348,22 @@ function prepareBundleSteps(db: Database) {
     // Pruned items are not in the index, so their bundle is not done.
     done: prepareQuery<{ isDone: number }>(
       db,
-      `SELECT 1 AS isDone FROM bundles b WHERE n = (?1 << 31) | ?2 AND id = ?3 AND state = 'indexed'
+      `SELECT 1 AS isDone FROM bundles b WHERE n = ${placeSql("?1", "?2")} AND id = ?3 AND state = 'indexed'
          AND (bypass_filter OR NOT ?6
            AND unbundle_filter_id IS (SELECT filter FROM filters WHERE canonical = ?4)
            AND index_filter_id IS (SELECT filter FROM filters WHERE canonical = ?5))
-         AND NOT EXISTS (SELECT 1 FROM pruned_items p WHERE p.n BETWEEN b.n AND (?1 << 31) | ?7)`,
+         AND NOT EXISTS (SELECT 1 FROM pruned_items p WHERE p.n BETWEEN b.n AND ${placeSql("?1", "?7")})`,
     ),
     queueFailed: prepare(
       db,
       `UPDATE bundles SET state = 'queued', due_at = ?1, last_queued_at = ?2, next_entry = 0, next_matched = 0,
          next_invalid = 0
-       WHERE n BETWEEN (?3 << 31) | ?4 AND (?3 << 31) | ?5 AND state = 'failed'`,
+       WHERE n BETWEEN ${placeSql("?3", "?4")} AND ${placeSql("?3", "?5")} AND state = 'failed'`,
     ),
     noteSkip: prepare(
       db,
       `UPDATE bundles SET last_skipped_at = ?1, first_skipped_at = coalesce(first_skipped_at, ?1)
-       WHERE n = (?2 << 31) | ?3`,
+       WHERE n = ${placeSql("?2", "?3")}`,
     ),
     repeat: prepare(
       db,
@@ -377,12 +378,12 @@ function prepareBundleSteps(db: Database) {
     retry: prepare(
       db,
       `UPDATE bundles SET retry_attempt_count = retry_attempt_count + 1, last_retried_at = ?1,
-         first_retried_at = coalesce(first_retried_at, ?1) WHERE n = (?2 << 31) | ?3`,
+         first_retried_at = coalesce(first_retried_at, ?1) WHERE n = ${placeSql("?2", "?3")}`,
     ),
     skip: prepare(
       db,
       `UPDATE bundles SET state = 'skipped', due_at = NULL, ${setFilters}, last_skipped_at = ?3,
-         first_skipped_at = coalesce(first_skipped_at, ?3) WHERE n = (?4 << 31) | ?5`,
+         first_skipped_at = coalesce(first_skipped_at, ?3) WHERE n = ${placeSql("?4", "?5")}`,
     ),
     advance: prepare(
       db,
@@ -400,7 +401,7 @@ function prepareBundleSteps(db: Database) {
          first_fully_indexed_at = coalesce(first_fully_indexed_at, ?3), last_fully_indexed_at = ?3,
          data_item_count = ?4, matched_data_item_count = next_matched, invalid_item_count = next_invalid,
          next_entry = 0, next_matched = 0, next_invalid = 0
-       WHERE n = (?5 << 31) | ?6`,
+       WHERE n = ${placeSql("?5", "?6")}`,
     ),
     fail: prepare(db, `UPDATE bundles SET state = 'failed', reason = ?, due_at = ? ${at}`),
     release: prepare(db, `UPDATE bundles SET state = 'queued', due_at = ? ${at}`),
@@ -424,7 +425,7 @@ function prepareBundleSteps(db: Database) {
 
 function prepareInvalidSteps(db: Database) {
   return {
-    addInvalid: prepare(db, "INSERT OR REPLACE INTO invalid_items VALUES ((? << 31) | ?, ?, ?, ?, ?)"),
+    addInvalid: prepare(db, `INSERT OR REPLACE INTO invalid_items VALUES (${placeSql()}, ?, ?, ?, ?)`),
     removeInvalid: prepare(db, "DELETE FROM invalid_items WHERE n BETWEEN ? AND ?"),
     removeInvalidOf: prepare(db, `DELETE FROM invalid_items ${at}`),
     invalidStored: prepareQuery<{ count: number }>(db, `SELECT count(*) AS count FROM invalid_items ${at}`),

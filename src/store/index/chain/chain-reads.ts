@@ -31,7 +31,18 @@ import {
   type TransactionText,
   type WeaveSpan,
 } from "../index-types.ts";
-import { type Place, pendingHeight, placeHigh, placeLow, placeOfHalves, placeOfRow } from "../place.ts";
+import {
+  offsetOfRow,
+  type Place,
+  packHeight,
+  pendingHeight,
+  placeHigh,
+  placeLow,
+  placeOfHalves,
+  placeOfRow,
+  stepOf,
+} from "../place.ts";
+import { halvesSql, highSql, lowSql, placeSql, rootSql } from "../place-sql.ts";
 import { addressFromBytes, textOfStored } from "../rows/stored-row.ts";
 import { contentTags, decodeTagBlob, readContentTags } from "../rows/tag-blob.ts";
 import { unpackText } from "./header-texts.ts";
@@ -154,27 +165,27 @@ type TransactionReads = Pick<
 function createTransactionReads(db: Database): TransactionReads {
   const text = prepareQuery<{ body: Uint8Array; dataAt: number | null }>(
     db,
-    "SELECT body, data_at AS dataAt FROM transaction_texts WHERE n = (? << 31) | ?",
+    `SELECT body, data_at AS dataAt FROM transaction_texts WHERE n = ${placeSql()}`,
   );
   // Weave offsets may exceed 2^53, so SQLite returns them as text.
-  const span = `SELECT t.n >> 31 AS high, t.format, t.data_root AS dataRoot, CAST(t.weave_start AS TEXT) AS start,
-      CAST(t.weave_end AS TEXT) AS end,
+  const span = `SELECT ${highSql("t.n")} AS high, t.format, t.data_root AS dataRoot,
+      CAST(t.weave_start AS TEXT) AS start, CAST(t.weave_end AS TEXT) AS end,
       coalesce((SELECT id FROM items i WHERE i.n = t.n), (SELECT id FROM duplicates d WHERE d.n = t.n)) AS id
     FROM transactions t`;
-  const spanAt = prepareQuery<SpanRow>(db, `${span} WHERE t.n = (? << 31) AND t.weave_end > t.weave_start`);
+  const spanAt = prepareQuery<SpanRow>(db, `${span} WHERE t.n = ${placeSql("?", "0")} AND t.weave_end > t.weave_start`);
   const spanEndingAfter = prepareQuery<SpanRow>(db, `${span} WHERE t.weave_end > ? ORDER BY t.weave_end LIMIT 1`);
   const ofBlock = prepareQuery<
     Readonly<{ high: number; id: Uint8Array; format: 1 | 2; size: number; dataRoot: Uint8Array | null }>
   >(
     db,
-    `SELECT t.n >> 31 AS high, r.id, t.format, r.size, t.data_root AS dataRoot
+    `SELECT ${highSql("t.n")} AS high, r.id, t.format, r.size, t.data_root AS dataRoot
      FROM transactions t JOIN (SELECT n, id, size FROM items UNION ALL SELECT n, id, size FROM duplicates) r
        ON r.n = t.n
-     WHERE t.n BETWEEN (? << 41) AND (? << 41) | 0x1ffffffffff ORDER BY t.n`,
+     WHERE t.n >= ? AND t.n < ? ORDER BY t.n`,
   );
   const due = prepareQuery<Readonly<{ high: number; id: Uint8Array; attempts: number }>>(
     db,
-    "SELECT n >> 31 AS high, id, attempts FROM missing WHERE due_at <= ? ORDER BY due_at, n LIMIT ?",
+    `SELECT ${highSql("n")} AS high, id, attempts FROM missing WHERE due_at <= ? ORDER BY due_at, n LIMIT ?`,
   );
   return {
     textAt: (place) => {
@@ -187,7 +198,7 @@ function createTransactionReads(db: Database): TransactionReads {
       return found !== undefined && found.start <= weaveOffset ? found : undefined;
     },
     transactionsOfBlock: (height) =>
-      ofBlock.all(height, height).map((row) => ({
+      ofBlock.all(packHeight(height), packHeight(height + 1)).map((row) => ({
         id: idFromBytes(row.id),
         txIndex: placeOfHalves(row.high, -1).txIndex,
         format: row.format,
@@ -230,8 +241,6 @@ type ItemSpanRow = Readonly<{
   parent: number | null;
 }>;
 
-const stepBytes = 64;
-
 /** Creates the read of the items within a span of a root's data; blocking one of their ids blocks the span. */
 export function createItemsWithin(db: Database): IndexReader["itemsWithin"] {
   const begun = prepareQuery<ItemSpanRow>(db, spansSql("?2", "?3", "ORDER BY low LIMIT ?4"));
@@ -246,13 +255,13 @@ export function createItemsWithin(db: Database): IndexReader["itemsWithin"] {
       const overlaps = span.start < end && span.end > start;
       if (overlaps && found.get(span.start)?.digest === undefined) found.set(span.start, span);
     };
-    const firstStep = Math.floor(start / stepBytes);
+    const firstStep = stepOf(start);
     let before = lastUpTo.get(high, firstStep - 1);
     while (before !== undefined) {
       add(before);
-      before = before.parent === null ? undefined : at.get(high, Math.floor(before.parent / stepBytes));
+      before = before.parent === null ? undefined : at.get(high, stepOf(before.parent));
     }
-    const last = Math.floor(Math.max(start, end - 1) / stepBytes);
+    const last = stepOf(Math.max(start, end - 1));
     for (const row of begun.all(high, firstStep, last, limit)) add(row);
     return [...found.values()].sort((a, b) => a.start - b.start).slice(0, limit);
   };
@@ -260,8 +269,8 @@ export function createItemsWithin(db: Database): IndexReader["itemsWithin"] {
 
 /** Selects from all tables with items, by lower halves of the place, both inclusive; ?1 is the upper half. */
 function spansSql(first: string, last: string, rest: string): string {
-  const range = `n BETWEEN (?1 << 31) | ${first} AND (?1 << 31) | ${last}`;
-  const columns = "n & 0x7fffffff AS low, fine, id, head + size AS size, parent";
+  const range = `n BETWEEN ${placeSql("?1", first)} AND ${placeSql("?1", last)}`;
+  const columns = `${lowSql("n")} AS low, fine, id, head + size AS size, parent`;
   const tables = [
     `SELECT ${columns}, digest FROM items WHERE sig > 0 AND ${range}`,
     `SELECT ${columns}, digest FROM duplicates WHERE sig > 0 AND ${range}`,
@@ -272,7 +281,7 @@ function spansSql(first: string, last: string, rest: string): string {
 }
 
 function itemSpanOf({ low, fine, id, digest, size }: ItemSpanRow): ItemSpan {
-  const start = low * stepBytes + fine;
+  const start = offsetOfRow({ low, fine });
   return { id: idFromBytes(id), start, end: start + size, ...(digest === null ? {} : { digest }) };
 }
 
@@ -304,14 +313,14 @@ type RootRow = Readonly<{ id: Uint8Array; size: number }>;
 type ParentRow = Readonly<{ id: Uint8Array; head: number }>;
 
 /** Joins the transaction at the row's place or, for an item, at its root. */
-const locatedSql = (own: string, from: string): string => `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low,
+const locatedSql = (own: string, from: string): string => `SELECT ${halvesSql("i.n")},
     i.fine, i.sig, i.head, i.size, i.parent, i.digest, ${own}, o.address,
     (SELECT height FROM blocks WHERE followed = 1 ORDER BY height DESC LIMIT 1) AS tip,
     t.format, t.data_root AS dataRoot, CAST(t.weave_start AS TEXT) AS weaveStart
   FROM ${from} JOIN owners o USING (owner)
-    LEFT JOIN transactions t ON t.n = CASE WHEN i.sig < 0 THEN i.n ELSE (i.n >> 31) << 31 END`;
+    LEFT JOIN transactions t ON t.n = CASE WHEN i.sig < 0 THEN i.n ELSE ${rootSql("i.n")} END`;
 
-const rowSql = `${locatedSql("i.tags, NULL AS type, i.trusted", "items i")} WHERE i.n = (? << 31) | ?`;
+const rowSql = `${locatedSql("i.tags, NULL AS type, i.trusted", "items i")} WHERE i.n = ${placeSql()}`;
 
 const prunedSql = `${locatedSql(
   "NULL AS tags, (SELECT text FROM content_types c WHERE c.type = i.type) AS type, 0 AS trusted",
@@ -321,15 +330,12 @@ const prunedSql = `${locatedSql(
 export function createLocations(db: Database, ids: IdPlaces): Locations {
   const located = prepareQuery<LocatedRow>(db, rowSql);
   const pruned = prepareQuery<LocatedRow>(db, prunedSql);
-  const fineAt = prepareQuery<{ fine: number }>(db, "SELECT fine FROM items WHERE n = (? << 31) | ?");
-  const others = prepareQuery<PlaceRow>(
-    db,
-    "SELECT n >> 31 AS high, n & 0x7fffffff AS low, fine FROM duplicates WHERE id = ? ORDER BY n",
-  );
+  const fineAt = prepareQuery<{ fine: number }>(db, `SELECT fine FROM items WHERE n = ${placeSql()}`);
+  const others = prepareQuery<PlaceRow>(db, `SELECT ${halvesSql("n")}, fine FROM duplicates WHERE id = ? ORDER BY n`);
   const at = <Row>(columns: string, tables: readonly string[]) =>
     prepareQuery<Row>(
       db,
-      tables.map((table) => `SELECT ${columns} FROM ${table} WHERE n = (?1 << 31) | ?2`).join(" UNION ALL "),
+      tables.map((table) => `SELECT ${columns} FROM ${table} WHERE n = ${placeSql("?1", "?2")}`).join(" UNION ALL "),
     );
   const rootAt = at<RootRow>("id, size", ["items", "duplicates"]);
   const parentAt = at<ParentRow>("id, head", ["items", "duplicates", "bundles"]);
@@ -363,7 +369,7 @@ export function createLocations(db: Database, ids: IdPlaces): Locations {
       if (row === undefined) return undefined;
       if (row.sig < 0 || isPending(row)) return locatedAlone(id, row);
       const root = rootAt.get(row.high, 0);
-      const parent = row.parent === null ? undefined : parentAt.get(row.high, Math.floor(row.parent / 64));
+      const parent = row.parent === null ? undefined : parentAt.get(row.high, stepOf(row.parent));
       return locatedWithin(id, row, root, parent);
     },
   };
@@ -410,7 +416,7 @@ function locatedAlone(id: Id, row: LocatedRow): Located {
 }
 
 function locatedWithin(id: Id, row: LocatedRow, root: RootRow | undefined, parent: ParentRow | undefined): Located {
-  const itemOffset = row.low * 64 + row.fine;
+  const itemOffset = offsetOfRow(row);
   const parentId = row.parent === null ? root?.id : parent?.id;
   return {
     ...common(id, row),

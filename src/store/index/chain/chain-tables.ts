@@ -27,6 +27,7 @@ import {
   placeLow,
   transactionsPerBlockMax,
 } from "../place.ts";
+import { halvesSql, placeSql } from "../place-sql.ts";
 import { encodeRows } from "../rows/row-batch.ts";
 import { type RowTable, removeInSteps } from "../rows/row-table.ts";
 import { storedPending, storedText, storedTransaction } from "../rows/stored-row.ts";
@@ -75,7 +76,7 @@ export function createChainTables({ db, keys, rows, counts, journal }: ChainPart
   const addMissing = prepare(db, "INSERT OR IGNORE INTO missing VALUES (?, ?, 0, ?)");
   const dropMissing = prepare(db, "DELETE FROM missing WHERE n = ? AND id = ?");
   const postpone = prepare(db, "UPDATE missing SET attempts = attempts + 1, due_at = ? WHERE n = ?");
-  const setSpan = prepare(db, "UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = (? << 31)");
+  const setSpan = prepare(db, `UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = ${placeSql("?", "0")}`);
   const setChecks = prepare(db, "UPDATE blocks SET checked = ?, unchecked = ? WHERE height = ?");
   const addParts = createTransactionParts(db);
   const followedFrom = prepareQuery<JournalBlock>(
@@ -145,11 +146,11 @@ type Parts = Pick<TransactionRow, "format" | "quantity" | "reward" | "dataRoot" 
 
 /** Writes the fields that only transactions have; returns whether the place had none before. */
 function createTransactionParts(db: Database): (place: Place, row: Parts) => boolean {
-  const add = prepare(db, "INSERT OR IGNORE INTO transactions VALUES ((? << 31) | ?, ?, ?, ?, ?, ?, ?)");
-  const addText = prepare(db, "INSERT OR IGNORE INTO transaction_texts VALUES ((? << 31) | ?, ?, ?)");
+  const add = prepare(db, `INSERT OR IGNORE INTO transactions VALUES (${placeSql()}, ?, ?, ?, ?, ?, ?)`);
+  const addText = prepare(db, `INSERT OR IGNORE INTO transaction_texts VALUES (${placeSql()}, ?, ?)`);
   const complete = prepare(
     db,
-    "UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = (? << 31) | ? AND weave_start IS NULL",
+    `UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = ${placeSql()} AND weave_start IS NULL`,
   );
   return (place, row) => {
     const high = placeHigh(place);
@@ -214,17 +215,17 @@ export function createPending({ db, keys, rows, chain, counts }: PendingParts): 
   const firstPending = packHeight(pendingHeight);
   const takeNumbers = createNumbering(db);
   const dropParts = ["transactions", "transaction_texts", "pending_signatures"].map((table) =>
-    prepare(db, `DELETE FROM ${table} WHERE n = (? << 31) | ?`),
+    prepare(db, `DELETE FROM ${table} WHERE n = ${placeSql()}`),
   );
   const isAnnounced = createAnnouncedTest(db);
   const duplicatesOf = prepareQuery<{ high: number; low: number }>(
     db,
-    "SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM duplicates WHERE id = ? AND n >= ?",
+    `SELECT ${halvesSql("n")} FROM duplicates WHERE id = ? AND n >= ?`,
   );
   const dropDuplicates = prepare(db, "DELETE FROM duplicates WHERE id = ? AND n >= ?");
   const expired = "n >= ? AND ingested < ? AND (trusted = 1 OR sig < 0)";
   const announced = "n >= ? AND ingested < ? AND trusted = 1 AND sig > 0";
-  const addSignature = prepare(db, "INSERT INTO pending_signatures VALUES ((? << 31) | ?, ?)");
+  const addSignature = prepare(db, `INSERT INTO pending_signatures VALUES (${placeSql()}, ?)`);
   const dropAnnouncedSignatures = prepare(
     db,
     `DELETE FROM pending_signatures WHERE n IN
@@ -232,8 +233,8 @@ export function createPending({ db, keys, rows, chain, counts }: PendingParts): 
   );
   const expiredPlaces = prepareQuery<{ high: number; low: number }>(
     db,
-    `SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM items WHERE ${expired} AND sig < 0 UNION ALL
-     SELECT n >> 31, n & 0x7fffffff FROM duplicates WHERE ${expired} AND sig < 0`,
+    `SELECT ${halvesSql("n")} FROM items WHERE ${expired} AND sig < 0 UNION ALL
+     SELECT ${halvesSql("n")} FROM duplicates WHERE ${expired} AND sig < 0`,
   );
   const removeAll = (condition: string, beforeSeconds: number): number =>
     removeInSteps((limit) => rows.remove(condition, [firstPending, beforeSeconds], limit));
@@ -249,7 +250,7 @@ export function createPending({ db, keys, rows, chain, counts }: PendingParts): 
     counts.add("duplicates", -apart);
     if (canonical === undefined || !isPending(canonical.high)) return apart;
     dropPartsAt(canonical);
-    return apart + rows.remove("n = (? << 31) | ?", [canonical.high, canonical.low], 1);
+    return apart + rows.remove(`n = ${placeSql()}`, [canonical.high, canonical.low], 1);
   };
 
   return {
@@ -294,7 +295,7 @@ function isPending(high: number): boolean {
 function createAnnouncedTest(db: Database): (place: Readonly<{ high: number; low: number }>) => boolean {
   const trusted = prepareQuery<{ one: number }>(
     db,
-    "SELECT 1 AS one FROM items WHERE n = (? << 31) | ? AND trusted = 1",
+    `SELECT 1 AS one FROM items WHERE n = ${placeSql()} AND trusted = 1`,
   );
   return ({ high, low }) => isPending(high) && trusted.get(high, low) !== undefined;
 }

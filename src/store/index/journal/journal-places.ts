@@ -5,7 +5,8 @@
  */
 import type { Database } from "bun:sqlite";
 import { prepareQuery } from "../../sqlite.ts";
-import { pendingHeight, stepBytes } from "../place.ts";
+import { parentLow, pendingHeight } from "../place.ts";
+import { placeSql } from "../place-sql.ts";
 import { heightOfHigh, type JournalBlock, type JournalPlace, type JournalRow } from "./change-record.ts";
 
 /** A row that is no longer in its table. */
@@ -26,7 +27,7 @@ export function createPlaceLookup(db: Database): PlaceLookup {
   const idAt = prepareQuery<{ id: Uint8Array }>(
     db,
     ["items", "duplicates", "bundles", "pruned_items"]
-      .map((table) => `SELECT id FROM ${table} WHERE n = (?1 << 31) | ?2`)
+      .map((table) => `SELECT id FROM ${table} WHERE n = ${placeSql("?1", "?2")}`)
       .join(" UNION ALL "),
   );
   const blocks = new Map<number, JournalBlock | undefined>();
@@ -37,7 +38,7 @@ export function createPlaceLookup(db: Database): PlaceLookup {
     of: (row) => {
       const height = heightOfHigh(row.high);
       if (height === pendingHeight) return undefined;
-      const low = row.sig < 0 ? undefined : lowOfParent(row.parent);
+      const low = row.sig < 0 ? undefined : parentLow(row.parent);
       const key = low === undefined ? `${height}` : keyOf(row.high, low);
       return places.getOrInsertComputed(key, () => ({
         height,
@@ -58,9 +59,4 @@ export function createPlaceLookup(db: Database): PlaceLookup {
 
 function keyOf(high: number, low: number): string {
   return `${high} ${low}`;
-}
-
-/** Lower half of the place of the row that contains an item. @param parent - As in JournalRow. */
-function lowOfParent(parent: number | null): number {
-  return parent === null ? 0 : Math.floor(parent / stepBytes);
 }

@@ -21,7 +21,8 @@ import { prepareQuery } from "../../sqlite.ts";
 import type { FilterKeys } from "../filter-key.ts";
 import type { IdPlaces } from "../id-places.ts";
 import type { PagePlan, TagPlan } from "../index-types.ts";
-import { packHeight, packPlace, pendingHeight } from "../place.ts";
+import { heightOfHigh, offsetOfRow, packHalves, packHeight, packPlace, pendingHeight, stepOf } from "../place.ts";
+import { halvesSql, offsetSql, placeSql } from "../place-sql.ts";
 import type { ItemColumns } from "../rows/row-reads.ts";
 import { decodeTagBlob } from "../rows/tag-blob.ts";
 
@@ -176,10 +177,10 @@ function createChildRanges(db: Database, ids: IdPlaces): (id: Id) => readonly Ch
   type BundleRow = Readonly<{ high: number; low: number; fine: number; end: number }>;
   // `end` of an item: the offset after its payload. All places of the bundle are used: of two copies the children are
   // rows at the lower one, but only one of them may be unbundled. A bundle without a row is in `bundles`.
-  const columns = `n >> 31 AS high, n & 0x7fffffff AS low, fine, ((n & 0x7fffffff) << 6) + fine + head + size AS "end"`;
+  const columns = `${halvesSql("n")}, fine, ${offsetSql("n", "fine")} + head + size AS "end"`;
   const find = prepareQuery<BundleRow>(
     db,
-    `SELECT ${columns} FROM items WHERE n = (?2 << 31) | ?3
+    `SELECT ${columns} FROM items WHERE n = ${placeSql("?2", "?3")}
      UNION SELECT ${columns} FROM duplicates WHERE id = ?1
      UNION SELECT ${columns} FROM pruned_items WHERE substr(id, 1, 8) = substr(?1, 1, 8) AND id = ?1
      UNION SELECT ${columns} FROM bundles WHERE id = ?1`,
@@ -189,15 +190,15 @@ function createChildRanges(db: Database, ids: IdPlaces): (id: Id) => readonly Ch
     const place = ids.find(bytes);
     return find
       .all(bytes, place?.high ?? null, place?.low ?? null)
-      .filter(({ high }) => Math.floor(high / 1_024) !== pendingHeight)
+      .filter(({ high }) => heightOfHigh(high) !== pendingHeight)
       .map(({ high, low, fine, end }) => {
-        const root = BigInt(high) << 31n;
+        const root = packHalves({ high, low: 0 });
         return low === 0
           ? { first: root + 1n, last: root + 2n ** 31n - 1n, parent: -1 }
           : {
               first: root + BigInt(low + 1),
-              last: root + BigInt(Math.floor(end / 64)),
-              parent: low * 64 + fine,
+              last: root + BigInt(stepOf(end)),
+              parent: offsetOfRow({ low, fine }),
             };
       });
   };

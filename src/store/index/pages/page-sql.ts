@@ -13,7 +13,8 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { assert } from "../../../lib/assert.ts";
 import { prepareQuery, type Query } from "../../sqlite.ts";
-import type { PlaceHalves } from "../place.ts";
+import { type PlaceHalves, packHalves } from "../place.ts";
+import { halvesSql, lowSql } from "../place-sql.ts";
 
 /** Source of candidates. */
 export type Source =
@@ -51,7 +52,7 @@ function placesSql(step: PageStep): BoundSql {
   const row = rowTests.length === 0 ? "" : "CROSS JOIN items r ON r.n = d.n";
   const tests = [source.test, range(step), ...placeTestsOf(step), ...rowTests];
   return {
-    sql: `SELECT ${source.distinct} d.n >> 31 AS high, d.n & 0x7fffffff AS low FROM ${source.table} d ${row}
+    sql: `SELECT ${source.distinct} ${halvesSql("d.n")} FROM ${source.table} d ${row}
       WHERE ${tests.map(({ sql }) => sql).join(" AND ")}
       ORDER BY d.n ${step.order === "asc" ? "ASC" : "DESC"} LIMIT ?`,
     parameters: [...tests.flatMap(({ parameters }) => parameters), step.limit],
@@ -78,7 +79,7 @@ function placeTestsOf({ source, groups, excluded, onlyTransactions }: PageStep):
   return [
     // The lower half identifies a transaction of a block; a pending row must be read.
     ...(onlyTransactions && source.kind !== "transactions"
-      ? [plain("(d.n & 0x7fffffff = 0 OR d.n >= 0x7ffffe0000000000)")]
+      ? [plain(`(${lowSql("d.n")} = 0 OR d.n >= 0x7ffffe0000000000)`)]
       : []),
     ...groups.map((keys) => posting(keys, "IS NOT NULL")),
     ...excluded.map((keys) => posting(keys, "IS NULL")),
@@ -184,7 +185,7 @@ export function createWindowWalks(db: Database, windows: WindowSizes): (walk: Wi
       yield* places;
       const last = places.at(-1);
       // A full result may leave candidates in its window, so the next window begins after its last place.
-      const end = places.length === wanted && last !== undefined ? packed(last) : edgeOf(window, order);
+      const end = places.length === wanted && last !== undefined ? packHalves(last) : edgeOf(window, order);
       rest = order === "asc" ? { ...rest, first: end + 1n } : { ...rest, last: end - 1n };
       size = Math.min(size * windowGrowth, windows.max);
     }
@@ -224,10 +225,6 @@ function edgeOf(window: Span, order: Order): bigint {
   return order === "asc" ? window.last : window.first;
 }
 
-function packed({ high, low }: PlaceHalves): bigint {
-  return (BigInt(high) << 31n) | BigInt(low);
-}
-
 type Sampler = (source: Source, span: Span, size: number, order: Order) => Sample;
 
 function createSampler(db: Database): Sampler {
@@ -236,7 +233,7 @@ function createSampler(db: Database): Sampler {
     const ordered = (edge: "min" | "max", direction: "ASC" | "DESC") =>
       prepareQuery<Row>(
         db,
-        `SELECT count(*) AS count, ${edge}(n) >> 31 AS high, ${edge}(n) & 0x7fffffff AS low
+        `SELECT count(*) AS count, ${halvesSql(`${edge}(n)`)}
          FROM (SELECT n FROM ${from} n BETWEEN ? AND ? ORDER BY n ${direction} LIMIT ?)`,
       );
     return { asc: ordered("max", "ASC"), desc: ordered("min", "DESC") };
@@ -246,7 +243,7 @@ function createSampler(db: Database): Sampler {
   const items = prepare("items WHERE");
   const read = (row: Row | undefined, size: number): Readonly<{ count: number; edge: bigint | undefined }> => {
     if (row === undefined || row.high === null || row.low === null) return { count: 0, edge: undefined };
-    const edge = row.count < size ? undefined : packed({ high: row.high, low: row.low });
+    const edge = row.count < size ? undefined : packHalves({ high: row.high, low: row.low });
     return { count: row.count, edge };
   };
 

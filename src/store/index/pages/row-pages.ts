@@ -19,7 +19,7 @@ import type { IdPlaces } from "../id-places.ts";
 import { allColumns, type Page, type PageColumns, type PagePlan, type PageRow } from "../index-types.ts";
 import { overlaps } from "../parts/part-list.ts";
 import type { IdCandidate, PartReads } from "../parts/part-reads.ts";
-import { compareHalves, type PlaceHalves } from "../place.ts";
+import { compareHalves, halvesOfPacked, type PlaceHalves } from "../place.ts";
 import { createRowReads, type ItemColumns, type RowReads } from "../rows/row-reads.ts";
 import { createHiddenTest } from "../stored-partitions.ts";
 import { pageRows } from "./encoded-row.ts";
@@ -151,7 +151,7 @@ function createCandidates({ db, keys, parts }: PageParts, windows: WindowSizes):
         tests,
       });
 
-    const bounds = { first: halvesOf(range.first), last: halvesOf(range.last) };
+    const bounds = { first: halvesOfPacked(range.first), last: halvesOfPacked(range.last) };
     const withRecent = (recent: WindowWalk, streams: readonly PlaceStream[]): Generator<PlaceHalves> =>
       mergeStreams([{ bound: undefined, open: () => windowWalk(recent) }, ...streams], order);
     if (walk.ids !== undefined) {
@@ -188,10 +188,6 @@ function placesWithin(candidates: readonly IdCandidate[], { first, last }: Bound
     .filter((place) => compareHalves(place, first) >= 0 && compareHalves(place, last) <= 0)
     .sort(compareHalves);
   return order === "asc" ? places : places.reverse();
-}
-
-function halvesOf(packed: bigint): PlaceHalves {
-  return { high: Number(packed >> 31n), low: Number(packed & 0x7fffffffn) };
 }
 
 function takeSome(candidates: Iterator<PlaceHalves>, count: number): PlaceHalves[] {

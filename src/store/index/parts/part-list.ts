@@ -6,6 +6,7 @@
 import type { Database } from "bun:sqlite";
 import { prepareQuery } from "../../sqlite.ts";
 import { compareHalves, type PlaceHalves } from "../place.ts";
+import { highSql, lowSql } from "../place-sql.ts";
 
 /** The row of a part. */
 export type PartInfo = Readonly<{
@@ -51,8 +52,8 @@ export function createPartList(db: Database, changed: (infos: readonly PartInfo[
   const rows = prepareQuery<Row>(
     db,
     `SELECT part, count, buckets, id_buckets AS idBuckets, keys, filter,
-       first >> 31 AS firstHigh, first & 0x7fffffff AS firstLow,
-       last >> 31 AS lastHigh, last & 0x7fffffff AS lastLow
+       ${highSql("first")} AS firstHigh, ${lowSql("first")} AS firstLow,
+       ${highSql("last")} AS lastHigh, ${lowSql("last")} AS lastLow
      FROM parts WHERE level >= 0 ORDER BY part DESC`,
   );
   let known: number | undefined;

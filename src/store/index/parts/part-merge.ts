@@ -13,6 +13,7 @@ import { assert } from "../../../lib/assert.ts";
 import { prepareQuery, type Query } from "../../sqlite.ts";
 import type { FilterKeys } from "../filter-key.ts";
 import { compareHalves, type PlaceHalves } from "../place.ts";
+import { placeSql } from "../place-sql.ts";
 import {
   ordinalsOfList,
   ordinalsPerChunk,
@@ -206,7 +207,7 @@ type MergeReads = Readonly<{
 }>;
 
 function createMergeReads(db: Database, keys: Pick<FilterKeys, "id">): Omit<MergeReads, "rangeEntries"> {
-  const id = prepareQuery<{ id: Uint8Array }>(db, "SELECT id FROM items WHERE n = (? << 31) | ?");
+  const id = prepareQuery<{ id: Uint8Array }>(db, `SELECT id FROM items WHERE n = ${placeSql()}`);
   const buckets = (table: string) =>
     prepareQuery<Body>(db, `SELECT body FROM ${table} WHERE n BETWEEN (?1 << 24) | ?2 AND (?1 << 24) | ?3 ORDER BY n`);
   return {

@@ -11,6 +11,7 @@
 import type { Database } from "bun:sqlite";
 import { assert } from "../../../lib/assert.ts";
 import { prepare, prepareQuery } from "../../sqlite.ts";
+import { placeSql } from "../place-sql.ts";
 import { ordinalsOfList, type PlaceList, readPlaces } from "./part-codec.ts";
 import { bucketReaderOf, bucketsFor, createEntryList, readBucket } from "./part-entries.ts";
 import { filterFolderOf, removeFilterFile } from "./part-filter.ts";
@@ -110,7 +111,7 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
   const filterOf = prepareQuery<{ filter: string | null }>(db, "SELECT filter FROM parts WHERE part = ?");
   const end = prepare(
     db,
-    `UPDATE parts SET level = ?, count = ?, entries = ?, first = (? << 31) | ?, last = (? << 31) | ?, starts = ?,
+    `UPDATE parts SET level = ?, count = ?, entries = ?, first = ${placeSql()}, last = ${placeSql()}, starts = ?,
        keys = ?, filter = ? WHERE part = ?`,
   );
   const unfinished = prepareQuery<{ part: number }>(
@@ -280,7 +281,7 @@ function createPartStore(db: Database, sizes: PartSizes) {
   const addPart = prepareQuery<{ part: number }>(
     db,
     `INSERT INTO parts (level, count, entries, buckets, id_buckets, first, last, starts, keys)
-     VALUES (?, ?, ?, ?, ?, (? << 31) | ?, (? << 31) | ?, ?, ?) RETURNING part`,
+     VALUES (?, ?, ?, ?, ?, ${placeSql()}, ${placeSql()}, ?, ?) RETURNING part`,
   );
   const body = (table: string) => prepare(db, `INSERT INTO ${table} VALUES ((? << 24) | ?, ?)`);
   const addPlaces = body("part_places");

@@ -11,7 +11,8 @@ import { assert } from "../../../lib/assert.ts";
 import { prepareQuery } from "../../sqlite.ts";
 import type { PageColumns } from "../index-types.ts";
 import type { EncodedAmounts, EncodedBlock, EncodedOwner, EncodedRow, StoredColumns } from "../pages/encoded-types.ts";
-import { compareHalves, heightOfHigh, type PlaceHalves, pendingHeight, stepBytes } from "../place.ts";
+import { compareHalves, heightOfHigh, type PlaceHalves, packHalves, parentLow, pendingHeight } from "../place.ts";
+import { halvesSql } from "../place-sql.ts";
 
 /** The columns of a row in `items`, and the number of its owner. */
 export type ItemColumns = StoredColumns & Readonly<{ owner: number }>;
@@ -30,7 +31,7 @@ export function createRowReads(db: Database): RowReads {
   const itemsWith = (tags: string) =>
     prepareQuery<ItemColumns>(
       db,
-      `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine, i.id, i.owner, i.target, i.anchor, i.head, i.size,
+      `SELECT ${halvesSql("i.n")}, i.fine, i.id, i.owner, i.target, i.anchor, i.head, i.size,
          i.sig, i.parent, i.ingested, ${tags} AS tags
        FROM json_each(?) j CROSS JOIN items i ON i.n = j.value`,
     );
@@ -77,8 +78,8 @@ export function placesJson(places: readonly PlaceHalves[]): string {
   return `[${places.map(placeText).join(",")}]`;
 }
 
-function placeText({ high, low }: PlaceHalves): string {
-  return String((BigInt(high) << 31n) | BigInt(low));
+function placeText(place: PlaceHalves): string {
+  return String(packHalves(place));
 }
 
 function createOwnerReads(db: Database) {
@@ -124,7 +125,7 @@ function createParentReads(db: Database) {
     const numbers = rows.map((row) => {
       if (row.sig < 0 || heightOfHigh(row.high) === pendingHeight) return -1;
       const { high } = row;
-      const low = row.parent === null ? 0 : Math.floor(row.parent / stepBytes);
+      const low = parentLow(row.parent);
       if (last?.high !== high || last.low !== low) {
         last = { high, low };
         places.push(last);
@@ -141,7 +142,7 @@ function createParentReads(db: Database) {
 function createAmountReads(db: Database) {
   const query = prepareQuery<PlaceHalves & EncodedAmounts>(
     db,
-    `SELECT t.n >> 31 AS high, t.n & 0x7fffffff AS low, t.quantity, t.reward, t.format
+    `SELECT ${halvesSql("t.n")}, t.quantity, t.reward, t.format
      FROM json_each(?) j CROSS JOIN transactions t ON t.n = j.value`,
   );
   return (rows: readonly ItemColumns[]): ReadonlyMap<string, EncodedAmounts> | undefined => {

@@ -21,6 +21,7 @@ import type { RemovedRow } from "../journal/journal-places.ts";
 import { createPartReads } from "../parts/part-reads.ts";
 import type { PartMerges, PartSizes } from "../parts/parts.ts";
 import { compareHalves, type PlaceHalves, pendingHeight, transactionsPerBlockMax } from "../place.ts";
+import { halvesSql, placeSql } from "../place-sql.ts";
 import { createFindableRows, type FindableRow, type FindableRows } from "../postings.ts";
 import type { Owners } from "./owner-numbers.ts";
 import { type BatchRow, hasVerified, type RowBatch, rowOf, sortedIdKeys } from "./row-batch.ts";
@@ -197,8 +198,8 @@ function createRemovals({
   journal,
   beginTally,
 }: RemovalParts): Pick<RowTable, "remove" | "prune" | "pruneStored" | "pruneDuplicates"> {
-  const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
-  const dropDuplicate = prepare(db, "DELETE FROM duplicates WHERE n = (? << 31) | ?");
+  const drop = prepare(db, `DELETE FROM items WHERE n = ${placeSql()}`);
+  const dropDuplicate = prepare(db, `DELETE FROM duplicates WHERE n = ${placeSql()}`);
   const dropDuplicates = createDuplicateRemoval(db);
   const meeting = createMeeting(db, "items");
   const meetingDuplicates = createMeeting(db, "duplicates");
@@ -362,15 +363,15 @@ type CanonicalPlaces = Readonly<{
   promote: (id: Uint8Array, tally: RowTally) => TableRow | undefined;
 }>;
 
-const place = "n >> 31 AS high, n & 0x7fffffff AS low";
+const place = halvesSql("n");
 
 type CanonicalParts = Readonly<{ db: Database; findable: FindableRows; journal: Journal }>;
 
 function createCanonicalPlaces({ db, findable, journal }: CanonicalParts): CanonicalPlaces {
-  const item = prepareStored(db, "items", "r.n = (? << 31) | ?");
-  const unverified = prepareStored(db, "items", "r.n = (? << 31) | ? AND r.trusted = 1");
-  const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
-  const duplicate = prepareStored(db, "duplicates", "r.n = (? << 31) | ?");
+  const item = prepareStored(db, "items", `r.n = ${placeSql()}`);
+  const unverified = prepareStored(db, "items", `r.n = ${placeSql()} AND r.trusted = 1`);
+  const drop = prepare(db, `DELETE FROM items WHERE n = ${placeSql()}`);
+  const duplicate = prepareStored(db, "duplicates", `r.n = ${placeSql()}`);
   const lowestDuplicate = prepareQuery<PlaceHalves>(
     db,
     `SELECT ${place} FROM duplicates WHERE id = ? ORDER BY n LIMIT 1`,
@@ -418,7 +419,7 @@ type EvictionParts = Readonly<{ db: Database; places: CanonicalPlaces; journal: 
  */
 function createEviction({ db, places, journal }: EvictionParts): (batch: RowBatch, tally: RowTally) => void {
   const inRange = ["items", "duplicates"].map(
-    (table) => `EXISTS (SELECT 1 FROM ${table} WHERE n BETWEEN (?1 << 31) | ?2 AND (?3 << 31) | ?4)`,
+    (table) => `EXISTS (SELECT 1 FROM ${table} WHERE n BETWEEN ${placeSql("?1", "?2")} AND ${placeSql("?3", "?4")})`,
   );
   const between = prepareQuery<{ found: number }>(db, `SELECT ${inRange.join(" OR ")} AS found`);
   const atPlaces = "n IN (SELECT value FROM json_each(?1)) AND trusted = 1";
@@ -428,7 +429,7 @@ function createEviction({ db, places, journal }: EvictionParts): (batch: RowBatc
   );
   const dropDuplicate = prepareQuery<RemovedRow>(
     db,
-    `DELETE FROM duplicates WHERE n = (? << 31) | ? AND trusted = 1 RETURNING ${place}, id`,
+    `DELETE FROM duplicates WHERE n = ${placeSql()} AND trusted = 1 RETURNING ${place}, id`,
   );
   return (batch, tally) => {
     if (!hasVerified(batch)) return;
@@ -464,15 +465,15 @@ export function findableRow(row: TableRow): FindableRow {
 function prepareStored(db: Database, table: "items" | "duplicates", condition: string): Query<TableRow> {
   return prepareQuery<TableRow>(
     db,
-    `SELECT r.n >> 31 AS high, r.n & 0x7fffffff AS low, r.id, r.target, r.sig, r.size, r.parent, r.tags, r.ingested,
+    `SELECT ${halvesSql("r.n")}, r.id, r.target, r.sig, r.size, r.parent, r.tags, r.ingested,
        o.address
      FROM ${table} r JOIN owners o USING (owner) WHERE ${condition}`,
   );
 }
 
 function prepareMove(db: Database, from: string, to: string): (place: PlaceHalves) => void {
-  const copy = prepare(db, `INSERT INTO ${to} SELECT ${rowColumns} FROM ${from} WHERE n = (? << 31) | ?`);
-  const drop = prepare(db, `DELETE FROM ${from} WHERE n = (? << 31) | ?`);
+  const copy = prepare(db, `INSERT INTO ${to} SELECT ${rowColumns} FROM ${from} WHERE n = ${placeSql()}`);
+  const drop = prepare(db, `DELETE FROM ${from} WHERE n = ${placeSql()}`);
   return ({ high, low }) => {
     copy.run(high, low);
     drop.run(high, low);
@@ -497,7 +498,7 @@ function createPrunedItems(db: Database, counts: Counts): PrunedItems {
     prepare(
       db,
       `INSERT OR REPLACE INTO pruned_items (${columns}, type, stored)
-       SELECT ${columns}, ?, ? FROM ${table} WHERE n = (? << 31) | ?`,
+       SELECT ${columns}, ?, ? FROM ${table} WHERE n = ${placeSql()}`,
     );
   const copy = { items: copyFrom("items"), duplicates: copyFrom("duplicates") };
   const addType = prepareQuery<{ type: number }>(
@@ -506,7 +507,7 @@ function createPrunedItems(db: Database, counts: Counts): PrunedItems {
   );
   const drop = prepareQuery<{ stored: number }>(
     db,
-    "DELETE FROM pruned_items WHERE n = (? << 31) | ? RETURNING stored",
+    `DELETE FROM pruned_items WHERE n = ${placeSql()} RETURNING stored`,
   );
   const first = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM pruned_items LIMIT 1");
   // Most indexes are never pruned: then adding a row needs no look-up here.

@@ -12,6 +12,7 @@
 import type { Database } from "bun:sqlite";
 import { assert } from "../../../lib/assert.ts";
 import { pageBytes, prepare, prepareQuery } from "../../sqlite.ts";
+import { placeSql } from "../place-sql.ts";
 import type { Owners } from "./owner-numbers.ts";
 import { type BatchRow, ownerOf, type RowBatch } from "./row-batch.ts";
 import { rowColumns } from "./stored-row.ts";
@@ -27,13 +28,13 @@ export type RowWriting = Readonly<{
 
 /** Returns a function that prepares the writing of a batch. @param ingested - Unix seconds. */
 export function createRowWriting(db: Database, owners: Owners): (batch: RowBatch, ingested: number) => RowWriting {
-  const values = `(${rowColumns}) VALUES ((? << 31) | ?, ${"?, ".repeat(12)}?)`;
+  const values = `(${rowColumns}) VALUES (${placeSql()}, ${"?, ".repeat(12)}?)`;
   const insert = prepare(db, `INSERT INTO items ${values}`);
   const insertDuplicate = prepare(db, `INSERT OR IGNORE INTO duplicates ${values}`);
-  const setTags = prepare(db, "UPDATE items SET tags = ? WHERE n = (? << 31) | ?");
+  const setTags = prepare(db, `UPDATE items SET tags = ? WHERE n = ${placeSql()}`);
   const findBetween = prepareQuery<{ found: 1 }>(
     db,
-    "SELECT 1 AS found FROM items WHERE n > ((? << 31) | ?) AND n < ((? << 31) | ?) LIMIT 1",
+    `SELECT 1 AS found FROM items WHERE n > (${placeSql()}) AND n < (${placeSql()}) LIMIT 1`,
   );
 
   return (batch, ingested) => {
