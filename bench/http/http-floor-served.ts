@@ -1,7 +1,7 @@
 /**
  * The floor of the runtime, which http.ts measures beside Cairn: a bare server that sends prepared bodies and ranges of
- * large ones, with as many headers as Cairn sends. It reads no header of a request but the Range header of a large
- * body, does not validate that, counts nothing, and limits nothing.
+ * large ones, with as many headers as Cairn sends. It reads the three headers of a request without which no server of
+ * content can respond, validates none of them, counts nothing, and limits nothing.
  * @module
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -27,7 +27,7 @@ const bodies = new Map<string, Respond>(
 
 function fromMemory(path: string, init: ResponseInit): Respond {
   const body = bytesOf(path);
-  return () => new Response(body, init);
+  return ({ headers }) => (headers.has("range") ? unanswered() : new Response(body, init));
 }
 
 function fromFile(path: string, size: number, init: ResponseInit): Respond {
@@ -47,6 +47,11 @@ function fromFile(path: string, size: number, init: ResponseInit): Respond {
   };
 }
 
+/** For requests that the bench does not send. */
+function unanswered(): Response {
+  return new Response(null, { status: 501 });
+}
+
 /** A Blob, because the runtime shares its bytes among responses. */
 function bytesOf(path: string): Blob {
   return new Blob([new Uint8Array(readFileSync(path))]);
@@ -56,8 +61,10 @@ const server = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
   fetch: (request) => {
-    const { url } = request;
-    return bodies.get(url.slice(url.indexOf("/", url.indexOf("//") + 2)))?.(request) ?? new Response(null);
+    const { method, url, headers } = request;
+    if (method !== "GET" || headers.has("if-none-match") || headers.has("if-match")) return unanswered();
+    const path = url.slice(url.indexOf("/", url.indexOf("//") + 2));
+    return bodies.get(path)?.(request) ?? unanswered();
   },
 });
 process.stdout.write(`${server.port}\n`);

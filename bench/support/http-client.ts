@@ -74,9 +74,12 @@ async function runConnection(load: Load, take: () => string | undefined): Promis
 /** Ranges begin in a hundred places, so that they are hot in any cache. */
 const rangePlaces = 100;
 
+/** Bytes from one place to the next, so that they are anywhere within the pages of a file and the steps of a cache. */
+const rangeStride = 10_472_899;
+
 function rangeHeader({ rangesOf, bodyBytes }: Load, asked: number): string {
   if (rangesOf === undefined) return "";
-  const start = (asked % rangePlaces) * Math.floor((rangesOf - bodyBytes) / rangePlaces);
+  const start = ((asked % rangePlaces) * rangeStride) % (rangesOf - bodyBytes);
   return `Range: bytes=${start}-${start + bodyBytes - 1}\r\n`;
 }
 

@@ -20,6 +20,9 @@ export type RangeMeaning =
 // The unit's name is case-insensitive (RFC 9110 §14.1); white space is allowed around commas (§5.6.1).
 const rangeHeaderPattern = /^bytes=[ \t]*(\d*-\d*(?:[ \t]*,[ \t]*\d*-\d*)*)[ \t]*$/i;
 
+/** Almost every range that is requested; numbers of so many digits are exact. */
+const plainRangePattern = /^bytes=(\d{1,15})-(\d{1,15})$/;
+
 /** Maximum number of ranges of a request; a media player needs few. */
 export const rangesPerRequestMax = 16;
 
@@ -34,17 +37,30 @@ export const rangesPerRequestMax = 16;
  */
 export function readRange(header: string | null, size: number): RangeMeaning {
   assert(Number.isSafeInteger(size) && size >= 0, "a body size is a whole number of bytes");
-  const list = header === null ? undefined : rangeHeaderPattern.exec(header)?.[1];
-  if (list === undefined) return { kind: "whole" };
+  if (header === null) return whole;
+  const plain = plainRangePattern.exec(header);
+  if (plain !== null) return readPlainRange(Number(plain[1]), Number(plain[2]), size);
+  const list = rangeHeaderPattern.exec(header)?.[1];
+  if (list === undefined) return whole;
 
   const parts = list.split(",").map(readOffsets);
   // "-" and "5-2" are syntax errors: the header is ignored (RFC 9110 §14.1.1).
-  if (parts.some(isInvalid)) return { kind: "whole" };
-  if (parts.length > rangesPerRequestMax) return { kind: "unsatisfiable" };
+  if (parts.some(isInvalid)) return whole;
+  if (parts.length > rangesPerRequestMax) return unsatisfiable;
 
   const spans = parts.map((part) => spanOf(part, size)).filter((span) => span !== undefined);
-  if (spans.length === 0) return { kind: "unsatisfiable" };
+  if (spans.length === 0) return unsatisfiable;
   return { kind: "spans", spans: spans.length === 1 ? spans : mergeOverlaps(spans) };
+}
+
+const whole: RangeMeaning = { kind: "whole" };
+const unsatisfiable: RangeMeaning = { kind: "unsatisfiable" };
+
+/** One range with both numbers, without the lists that the others need: they took 1 µs of a small response. */
+function readPlainRange(first: number, last: number, size: number): RangeMeaning {
+  if (last < first) return whole;
+  if (first >= size) return unsatisfiable;
+  return { kind: "spans", spans: [{ start: first, end: Math.min(size, last + 1) }] };
 }
 
 /** Writes one span as the value of `Content-Range`. */

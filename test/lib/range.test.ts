@@ -87,6 +87,15 @@ describe("readRange", () => {
 });
 
 describe("R2: readRange", () => {
+  test("reads one range with both numbers as it reads any other spelling of it", () => {
+    const offset = fc.oneof(fc.nat(20), fc.bigInt(0n, 10n ** 17n));
+    fc.assert(
+      fc.property(offset, offset, fc.nat(20), (first, last, size) => {
+        expect(readRange(`bytes=${first}-${last}`, size)).toEqual(readRange(`bytes= ${first}-${last}`, size));
+      }),
+    );
+  });
+
   const number = fc.oneof(fc.constant(""), fc.integer({ min: 0, max: 70 }).map(String));
   const part = fc.tuple(number, number).map(([first, last]) => `${first}-${last}`);
   const broken = fc.constantFrom("", "x", "1", "1-2-3", "--1", "1-x", "0x1-2");

@@ -30,7 +30,13 @@ import { describedAs } from "../route-schema.ts";
 import { type Apex, type ContentPath, type NamedPath, readContentAddress } from "./content-address.ts";
 import { type ContentPolicy, sandboxClosed, sandboxWithScripts } from "./content-headers.ts";
 import { responseFromDisk } from "./content-response.ts";
-import { type ContentSender, createContentFinder, createContentSender, queryPart } from "./content-sender.ts";
+import {
+  type ContentSender,
+  createContentFinder,
+  createContentSender,
+  type NoteContent,
+  queryPart,
+} from "./content-sender.ts";
 import { createNamedContent, type NotFoundPage } from "./named-content.ts";
 import { entityTagHeader, pathParameters, rangeHeader } from "./parameters.ts";
 import type { ResponseCaches } from "./response-cache.ts";
@@ -51,8 +57,8 @@ export type ContentRoutesOptions = Readonly<{
   /** A body up to this size that is not on disk is sent when it is complete. Bytes. */
   coldBufferBytes: number;
   clock: Clock;
-  /** Called with each response that `send` creates; `hit` and `sendWhole` do not call it. */
-  note?: ((response: Response) => void) | undefined;
+  /** Called for each response of `send`, and for each of `hit` from the disk; `sendWhole` does not call it. */
+  note?: NoteContent | undefined;
 }>;
 
 /** Content over HTTP. */
@@ -128,7 +134,9 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     }
     const onDisk = memory.onDisk.get(address);
     if (onDisk === undefined || !isSentUnchanged(headers, range)) return undefined;
-    return noted(responseFromDisk(onDisk, range), options.note);
+    const response = responseFromDisk(onDisk, range);
+    if (response !== undefined) options.note?.(range === null ? 200 : 206, true);
+    return response;
   };
 
   /** Whether a cached response can be sent to a request with these headers. */
@@ -163,11 +171,6 @@ function createCachedAddresses(hosts: Hosts): (url: string) => string | undefine
     lastShared = url.slice(0, pathStart + 1);
     return url.slice(pathStart);
   };
-}
-
-function noted(response: Response | undefined, note: ContentRoutesOptions["note"]): Response | undefined {
-  if (response !== undefined) note?.(response);
-  return response;
 }
 
 const content: Responses = {

@@ -218,12 +218,15 @@ export type ContentSender = Readonly<{
   sendWhole: (request: Request, sending: Sending, status: number) => Promise<Response>;
 }>;
 
+/** Counts a response with content: its status, and whether all of its bytes were on this disk. */
+export type NoteContent = (status: number, wasOnDisk: boolean) => void;
+
 export type ContentSenderOptions = Readonly<{
   finder: ContentFinder;
   /** A body up to this size that is not on disk is sent when complete. Bytes. */
   coldBufferBytes: number;
-  /** Called with each response of `send`. */
-  note?: ((response: Response) => void) | undefined;
+  /** Called for each response of `send`. */
+  note?: NoteContent | undefined;
 }>;
 
 /** Silence of a source before the connection is closed. Seconds. */
@@ -253,7 +256,7 @@ export function createContentSender({ finder, coldBufferBytes, note }: ContentSe
       if (found.kind === "folder") return folderResponse(context);
       const headers = decorated(found.headers, request, sending.decorate);
       const response = await contentResponse(found.content, headers, asked, coldBufferBytes);
-      note?.(response);
+      note?.(response.status, response.headers.get("X-Cache") === "HIT");
       return response;
     },
     sendWhole: async (request, sending, status) => {

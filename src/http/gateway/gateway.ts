@@ -47,6 +47,7 @@ import { createChainRoutes } from "./chain-routes.ts";
 import { createChunkRoutes } from "./chunk-routes.ts";
 import type { Apex } from "./content-address.ts";
 import { createContentRoutes } from "./content-routes.ts";
+import type { NoteContent } from "./content-sender.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { createFrameRoutes } from "./frame-routes.ts";
 import { createFailurePage, frontPage } from "./gateway-pages.ts";
@@ -277,16 +278,16 @@ function addMetrics(metrics: Metrics, bytes: () => number, count: () => number):
 }
 
 /** Counts responses by whether their bytes were on this disk, under ar-io-node's names. */
-function createCacheStats(metrics: Metrics): (response: Response) => void {
+function createCacheStats(metrics: Metrics): NoteContent {
   const of = (name: string, help: string) => {
     const { series } = metrics.counterSeries({ name, help, labels: ["request_type"] });
     return { full: series({ request_type: "full" }), range: series({ request_type: "range" }) };
   };
   const onDisk = of("contiguous_data_cache_hit_total", "Content that was on this disk; from memory not counted.");
   const misses = of("contiguous_data_cache_miss_total", "Content that had to be fetched.");
-  return ({ status, headers }) => {
+  return (status, wasOnDisk) => {
     if (status !== 200 && status !== 206) return; // no content
-    const counter = headers.get("X-Cache") === "HIT" ? onDisk : misses;
+    const counter = wasOnDisk ? onDisk : misses;
     counter[status === 206 ? "range" : "full"].add(1);
   };
 }
