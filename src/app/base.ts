@@ -52,10 +52,11 @@ export type BaseParts = AppContext &
     findUploaded?: FindUploaded;
   }>;
 
+/** Checks of health, to which parts that open later add theirs. */
+export type CheckList = Readonly<{ check: HealthCheck; add: (check: HealthCheck) => void }>;
+
 /** Creates a list of health checks, to which parts that open later add their own. */
-export function createCheckList(
-  first: readonly HealthCheck[],
-): Readonly<{ check: HealthCheck; add: (check: HealthCheck) => void }> {
+export function createCheckList(first: readonly HealthCheck[]): CheckList {
   const checks = [...first];
   return {
     check: () => checks.flatMap((check) => check()),

@@ -10,7 +10,7 @@ import type { Id } from "../arweave/id.ts";
 import type { Wallet } from "../arweave/wallet.ts";
 import type { Config } from "../config/settings.ts";
 import { type EventHub, openEventHub } from "../gateway/events/event-hub.ts";
-import { addGatewayMetrics, createForkMetrics } from "../gateway/gateway-metrics.ts";
+import { createForkMetrics } from "../gateway/gateway-metrics.ts";
 import { createConcerns, createHealth, type Health, type HealthCheck } from "../gateway/health.ts";
 import { isolationReasons } from "../gateway/isolation.ts";
 import { createLargeManifests, type LargeManifests } from "../gateway/large-manifests.ts";
@@ -54,7 +54,7 @@ import { type MonitoredServices, openMonitoring } from "./monitoring.ts";
 import { openColumnar, queriedStoreOptions } from "./open-columnar.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
 import { systemRandom, systemRandomBytes } from "./random.ts";
-import { loadsOf, openManifestThreads, type Threads } from "./threads.ts";
+import { openManifestThreads, type Threads } from "./threads.ts";
 import { openTraces } from "./traces.ts";
 import { walletPagesOf } from "./wallet-pages.ts";
 
@@ -126,7 +126,7 @@ export function openGateway(
   base: Base = openBase(parts),
   services: readonly ServicePlace[] = [],
 ): OpenGateway {
-  const { config, closers } = parts;
+  const { config } = parts;
   const { metrics, threads, reader, sources } = base;
   const { content, extents, nodes } = sources;
   const named = openNames(parts, sources.blockList, metrics);
@@ -152,7 +152,9 @@ export function openGateway(
       onBundle: () => events.emit("bundleQueued"),
       concerns: concerns.check,
     },
-    ...{ confirm: columnar.confirm, monitored, credits: parts.operatorEndpoints },
+    confirm: columnar.confirm,
+    monitored,
+    credits: parts.operatorEndpoints,
   });
   const isApart = config.ADMIN_LISTEN !== undefined;
   const live = openEvents(parts, base);
@@ -175,27 +177,19 @@ export function openGateway(
   });
   const webhooks = openSetWebhooks(parts, base);
   if (webhooks !== undefined) events.on("queuedTransaction", webhooks.onQueuedTransaction);
-  const indexing = openChainIndexing(parts, base, hooksOf(base, gateway, webhooks));
+  const indexing = openChainIndexing(parts, base, hooksOf(base, gateway, webhooks), concerns);
   events.on("bundleQueued", indexing.wakeBundles);
   events.on("transactionPosted", indexing.wake);
-  concerns.add(() => indexing.status().reasons);
-  closers.add("indexing", indexing.close);
   closeListenersFirst(parts, servers, health, live?.close);
-  addGatewayMetrics(metrics, {
-    reader,
-    follow,
-    nodes,
-    cache: extents.stats,
-    fetches: content.stats,
-    jobs: () => loadsOf(threads, "open"),
-    threads: () => loadsOf(threads, "threads"),
-  });
   startThreads(parts, queryStart);
   return {
     ...urls,
     wantBundle: administration.wantBundle,
     shownKey: key.shown,
-    ...{ reader, indexing, health, sources },
+    reader,
+    indexing,
+    health,
+    sources,
     status: monitored.status,
     forgetAll: () => {
       gateway.forgetAll();

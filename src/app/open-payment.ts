@@ -122,7 +122,9 @@ export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
     : undefined;
   const accounts = createOperatorAccounts({ ledger, clock: systemClock, makeId });
   return {
-    ...{ credits, prices, isNetworkPriceKnown },
+    credits,
+    prices,
+    isNetworkPriceKnown,
     service: sales?.service,
     addresses: sales?.addresses ?? new Map(),
     x402: x402.x402,
@@ -154,7 +156,11 @@ function openSales(app: AppContext, parts: PaymentParts, { credits, makeId, pric
   const promoGuard = createPromoGuard(systemClock, randomSeed());
   const reportGuard = createReportGuard(systemClock, randomSeed());
   const cards = openCards(app, {
-    ...{ ledger, makeId, prices, promoGuard, publicUrl },
+    ledger,
+    makeId,
+    prices,
+    promoGuard,
+    publicUrl,
     accountUrl: accountUrlOf(config, gatewayUrl),
     countPromo: promos.count,
     sandbox: sandbox?.stripe,

@@ -9,7 +9,7 @@
  */
 import { EventEmitter } from "node:events";
 import type { Config } from "../config/settings.ts";
-import { addGatewayMetrics, createForkMetrics } from "../gateway/gateway-metrics.ts";
+import { createForkMetrics } from "../gateway/gateway-metrics.ts";
 import { createConcerns, createHealth, type HealthCheck } from "../gateway/health.ts";
 import type { IndexingHooks } from "../indexing/indexing.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -27,7 +27,6 @@ import {
 } from "./listeners.ts";
 import { type MonitoredIndexing, openMonitoring } from "./monitoring.ts";
 import type { GatewayParts, OpenGateway } from "./open-gateway.ts";
-import { loadsOf } from "./threads.ts";
 import { openTraces } from "./traces.ts";
 
 /** Parameters of {@link openServices}. */
@@ -57,7 +56,7 @@ export function withoutGateway(config: Config): Config {
 
 /** Opens the listeners and indexing; `closers` close them. @throws Misuse for an unavailable port. */
 export function openServices(parts: ServicesParts, base: Base, services: readonly ServicePlace[]): OpenServices {
-  const { config, log, closers, damage = none, starting = none } = parts;
+  const { config, log, damage = none, starting = none } = parts;
   const { metrics, threads, reader, sources } = base;
   const { content, extents, nodes } = sources;
   const events = new EventEmitter<{ bundleQueued: [] }>();
@@ -85,7 +84,9 @@ export function openServices(parts: ServicesParts, base: Base, services: readonl
       onBundle: () => events.emit("bundleQueued"),
       concerns: concerns.check,
     },
-    ...{ confirm: undefined, monitored, credits: parts.operatorEndpoints },
+    confirm: undefined,
+    monitored,
+    credits: parts.operatorEndpoints,
   });
   const isAdministered = config.ADMIN_LISTEN !== undefined;
   if (!isAdministered) log.info("the admin API is off: SERVICES leaves out gateway, and ADMIN_LISTEN is not set");
@@ -95,21 +96,8 @@ export function openServices(parts: ServicesParts, base: Base, services: readonl
   const listeners = openServiceListeners(listening, services, { administration: apart, metrics, health });
   renew(listeners.servers);
   noteListeners(parts.onListening, undefined, listeners);
-  const indexing = parts.isChainNeeded ? openChainIndexing(parts, base, hooksOf(base)) : undefined;
-  if (indexing !== undefined) {
-    events.on("bundleQueued", indexing.wakeBundles);
-    concerns.add(() => indexing.status().reasons);
-    closers.add("indexing", indexing.close);
-    addGatewayMetrics(metrics, {
-      reader,
-      follow: () => indexing.status().follow,
-      nodes,
-      cache: extents.stats,
-      fetches: content.stats,
-      jobs: () => loadsOf(threads, "open"),
-      threads: () => loadsOf(threads, "threads"),
-    });
-  }
+  const indexing = parts.isChainNeeded ? openChainIndexing(parts, base, hooksOf(base), concerns) : undefined;
+  if (indexing !== undefined) events.on("bundleQueued", indexing.wakeBundles);
   closeListenersFirst(parts, listeners.servers, health);
   return {
     url: undefined,

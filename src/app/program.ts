@@ -124,28 +124,37 @@ async function openParts(parts: ProgramParts) {
   const storeName = storedStoreName(folder.uploads, () => crypto.randomUUID());
   const findUploaded = createUploadSearch(ledger, folder, storeName);
   const base = openBase({ ...app, nodeUrls, findUploaded });
-  const { metrics, reader, index, sources } = base;
-  const { nodes, content, blockList } = sources;
   const ports = createPorts(config);
-  const publicUrl = (name: ListenerName, setting: string | undefined) =>
+  const urlOf = (name: ListenerName, setting: string | undefined) =>
     createPublicUrl({ setting, port: () => ports.of(name), ownHosts: [config.HOST, ...rootHosts] });
   const isOn = (name: ListenerName) => config.SERVICES.includes(name);
   // Without a gateway here, only the operator knows the address of another one.
   const hasGatewayUrl = isOn("gateway") || config.GATEWAY_PUBLIC_URL !== undefined;
-  const gatewayUrl = hasGatewayUrl ? publicUrl("gateway", config.GATEWAY_PUBLIC_URL) : () => "";
+  const gatewayUrl = hasGatewayUrl ? urlOf("gateway", config.GATEWAY_PUBLIC_URL) : () => "";
   const isPriced = isOn("payment") || isOn("upload") || config.X402_PAY_TO !== undefined;
   const payment = isPriced
     ? openPayment(app, {
-        ...{ ledger, reader, nodes, metrics, gatewayUrl, wallet, sandbox, damage },
-        publicUrl: publicUrl("payment", config.PAYMENT_PUBLIC_URL),
+        ...base,
+        ...base.sources,
+        ledger,
+        gatewayUrl,
+        publicUrl: urlOf("payment", config.PAYMENT_PUBLIC_URL),
+        wallet,
+        sandbox,
+        damage,
       })
     : undefined;
-  const uploadUrl = publicUrl("upload", config.UPLOAD_PUBLIC_URL);
   const upload =
     payment !== undefined && isOn("upload")
       ? await openUpload(app, {
-          ...{ ledger, storeName, reader, index, nodes, content, blockList, metrics, payment, wallet, gatewayUrl },
-          publicUrl: uploadUrl,
+          ...base,
+          ...base.sources,
+          ledger,
+          storeName,
+          payment,
+          wallet,
+          gatewayUrl,
+          publicUrl: urlOf("upload", config.UPLOAD_PUBLIC_URL),
         })
       : undefined;
   if (config.SOLVENCY_PUBLISH_MS !== 0 && upload?.monitored === undefined)
@@ -155,14 +164,22 @@ async function openParts(parts: ProgramParts) {
     { name: "payment", service: payment?.service, port: config.PAYMENT_PORT, bodyBytesMax: paymentBodyBytesMax },
   ];
   return {
-    ...{ app, base, ledger, storeName, gatewayUrl, payment, upload },
+    app,
+    base,
+    ledger,
+    storeName,
+    gatewayUrl,
+    payment,
+    upload,
     places: places.flatMap(({ service, ...place }) => (service === undefined ? [] : [{ ...place, service }])),
     /** Parameters of the gateway, and of a program without one. */
     shared: {
       ...app,
-      ...{ nodeUrls, starting, damage },
+      nodeUrls,
+      starting,
+      damage,
       monitored: {
-        ledger: createLedgerMonitor(metrics, ledger, systemClock),
+        ledger: createLedgerMonitor(base.metrics, ledger, systemClock),
         uploads: upload?.monitored,
         lines: recorded.lines,
       },

@@ -367,8 +367,11 @@ function snapshotCommand({ config }: ReadSettings, environment: AskEnvironment) 
           hidden: false,
           followLinks: false,
         },
-        ...{ yes: args.yes === true, wincUnconfirmedMax: BigInt(settings.UPLOAD_CONFIRM_WINC), dryRun: false },
-        ...{ json, dataDir: settings.DATA_DIR },
+        yes: args.yes === true,
+        wincUnconfirmedMax: BigInt(settings.UPLOAD_CONFIRM_WINC),
+        dryRun: false,
+        json,
+        dataDir: settings.DATA_DIR,
         stateFolder: stateFolderOf(environment().values),
       });
     },

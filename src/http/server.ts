@@ -181,8 +181,13 @@ function openAt(options: ServerOptions, idleSeconds: number, handle: Handle, dra
   const { hostname, port, certificate, bodyBytesMax, log } = options;
   const error = (thrown: Error) => unsentResponse(thrown, log);
   const listener = openListener({
-    ...{ hostname, port, certificate, bodyBytesMax },
-    ...{ idleSecondsMax: idleSeconds, fetch: handle, error },
+    hostname,
+    port,
+    certificate,
+    bodyBytesMax,
+    idleSecondsMax: idleSeconds,
+    fetch: handle,
+    error,
   });
   let closing: Promise<void> | undefined;
   const scheme = certificate === undefined ? "http" : "https";

@@ -64,7 +64,11 @@ export function printPlan(
 ): string {
   if (json) {
     const record = {
-      ...{ dryRun: true, address: wallet.address, to, items, bytes },
+      dryRun: true,
+      address: wallet.address,
+      to,
+      items,
+      bytes,
       ...(winc === undefined ? {} : { winc: `${winc}` }),
       files: files.map(({ path, size }) => ({ path, size })),
       leftOut: leftOut.map(({ path }) => path),

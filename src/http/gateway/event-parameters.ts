@@ -56,8 +56,17 @@ const tagSchema = objectSchema(
 const tagsSchema = listSchema(tagSchema, 0, tagFiltersMax);
 
 const most: Readonly<Record<keyof typeof eventParameters, number>> = {
-  ...{ id: idsMax, owner: listMax, recipient: listMax, tag: listMax, bundledIn: listMax, topic: 2 },
-  ...{ tags: 1, kind: 1, minHeight: 1, maxHeight: 1, after: 1 },
+  id: idsMax,
+  owner: listMax,
+  recipient: listMax,
+  tag: listMax,
+  bundledIn: listMax,
+  topic: 2,
+  tags: 1,
+  kind: 1,
+  minHeight: 1,
+  maxHeight: 1,
+  after: 1,
 };
 
 /** The events that a client requests. */

@@ -173,8 +173,12 @@ async function show(accounts: OperatorAccounts, request: Request, text: string):
     address,
     ...balanceRecord(found.balance),
     history: page.map(({ transferId, kind, at, amount, changeId, note }) => ({
-      ...{ transferId, kind, at, winc: amount.toString() },
-      ...{ changeId: changeId ?? null, note: note ?? null },
+      transferId,
+      kind,
+      at,
+      winc: amount.toString(),
+      changeId: changeId ?? null,
+      note: note ?? null,
     })),
     next: found.history.length > limit ? (page.at(-1)?.transferId ?? null) : null,
   });

@@ -103,13 +103,19 @@ export function createPromoEndpoints(promos: OperatorPromos): AdminEndpoint[] {
 function promoRecord({ rule, source, uses, state }: PromoLine) {
   const { code, name, description, operator, magnitude, startsAt, endsAt } = rule;
   return {
-    ...{ code, name, description, operator, operatorMagnitude: magnitude.text },
+    code,
+    name,
+    description,
+    operator,
+    operatorMagnitude: magnitude.text,
     startsAt: startsAt === 0n ? null : isoDate(readTime(startsAt)),
     endsAt: endsAt === undefined ? null : isoDate(readTime(endsAt)),
     targetUserGroup: rule.group,
     maxUses: rule.usesMax?.toString() ?? null,
     minimumPaymentAmount: rule.usdCentsMin.toString(),
     maximumDiscountAmount: rule.discountUsdCentsMax?.toString() ?? null,
-    ...{ source, uses: uses.toString(), state },
+    source,
+    uses: uses.toString(),
+    state,
   };
 }

@@ -107,7 +107,10 @@ export async function waitingActions(tx: Tx, limit: number): Promise<WaitingActi
     BigInt(limit),
   );
   return rows.map(({ id, subject, operator, reason, at }) => ({
-    ...{ idempotencyKey: id, subject, operator, reason },
+    idempotencyKey: id,
+    subject,
+    operator,
+    reason,
     at: readTime(at),
   }));
 }

@@ -111,7 +111,10 @@ async function responseOf(tx: Tx, { subject, at, operator, reason, idempotencyKe
     spentWinc: owed.toString(),
     balance: balance.toString(),
     effect: effectText(quote, owed),
-    ...{ at, operator, reason, idempotencyKey },
+    at,
+    operator,
+    reason,
+    idempotencyKey,
   };
 }
 

@@ -72,7 +72,11 @@ function read(row: RootRow | undefined): StoredRoot | undefined {
 
 function readRow({ at, id, item, secret, signed_at, published_at }: RootRow): StoredRoot {
   return {
-    ...{ id, item, at: readTime(at), secret: Uint8Array.fromHex(secret), signedAt: readTime(signed_at) },
+    id,
+    item,
+    at: readTime(at),
+    secret: Uint8Array.fromHex(secret),
+    signedAt: readTime(signed_at),
     publishedAt: published_at === null ? undefined : readTime(published_at),
   };
 }
