@@ -37,7 +37,6 @@ import { openAdministrationRoutes } from "./administration.ts";
 import { type Base, type BaseParts, createCheckList, openBase, type Sources } from "./base.ts";
 import { openChainIndexing } from "./chain-indexing.ts";
 import { badSettings } from "./complaints.ts";
-import { paidReadsOf, type SoldReading } from "./crypto-payments.ts";
 import { type AdminKey, adminKeyOf } from "./keys.ts";
 import {
   closeListenersFirst,
@@ -53,6 +52,7 @@ import {
 import { type MonitoredServices, openMonitoring } from "./monitoring.ts";
 import { openColumnar, queriedStoreOptions } from "./open-columnar.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
+import { paidReadsOf, type SoldReading } from "./open-paid-reading.ts";
 import { systemRandom, systemRandomBytes } from "./random.ts";
 import { openManifestThreads, type Threads } from "./threads.ts";
 import { openTraces } from "./traces.ts";

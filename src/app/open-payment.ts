@@ -63,10 +63,11 @@ import { createTransferIds, historyOf, type MakeId, user } from "../store/ledger
 import { version } from "../version.ts";
 import type { AppContext } from "./base.ts";
 import { badSettings } from "./complaints.ts";
-import { openTokens, openX402 } from "./crypto-payments.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { storedKey } from "./keys.ts";
 import { openLedgerReports } from "./open-solvency.ts";
+import { openTokens } from "./open-tokens.ts";
+import { openX402 } from "./open-x402.ts";
 import { randomSeed, systemRandom, systemRandomBytes } from "./random.ts";
 import type { OpenSandbox } from "./sandbox.ts";
 import { accountUrlOf } from "./wallet-pages.ts";

@@ -6,19 +6,15 @@
 
 import { certificateFiles, checkedCertificate } from "../app/certificate.ts";
 import { badSettings, complaintsIn } from "../app/complaints.ts";
-import {
-  checkListedTokens,
-  checkPaidReading,
-  checkX402Asset,
-  readTokenSettings,
-  readX402Source,
-} from "../app/crypto-payments.ts";
 import { readUploadWallet } from "../app/keys.ts";
 import { addressTest, readAddressList, readFilters } from "../app/list-settings.ts";
 import { checkHost } from "../app/listeners.ts";
 import { graphqlOriginOf } from "../app/open-gateway.ts";
 import { checkNamesFile } from "../app/open-names.ts";
+import { checkPaidReading } from "../app/open-paid-reading.ts";
 import { readRulesFile, stripeAccountOf } from "../app/open-payment.ts";
+import { checkListedTokens, readTokenSettings } from "../app/open-tokens.ts";
+import { checkX402Asset, readX402Source } from "../app/open-x402.ts";
 import { rootSourceFault } from "../chain/root-manifest.ts";
 import { hostAndPort } from "../config/setting-readers.ts";
 import type { Config } from "../config/settings.ts";

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isMisuse } from "../../src/app/complaints.ts";
-import { openTokens } from "../../src/app/crypto-payments.ts";
+import { openTokens } from "../../src/app/open-tokens.ts";
 import { settingsFaults } from "../../src/cli/check-settings.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { encodeBech32 } from "../../src/lib/base-encodings.ts";

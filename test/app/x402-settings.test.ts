@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { isMisuse } from "../../src/app/complaints.ts";
-import { openX402 } from "../../src/app/crypto-payments.ts";
+import { openX402 } from "../../src/app/open-x402.ts";
 import { settingsFaults } from "../../src/cli/check-settings.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createClosers } from "../../src/lib/closers.ts";
