@@ -10,8 +10,11 @@ import { join } from "node:path";
 const [folder = "", headersText = "{}"] = process.argv.slice(2);
 const shared: Readonly<Record<string, string>> = JSON.parse(headersText);
 
-/** Larger bodies and ranges are sent from their file, as by Cairn. Bytes. */
-const inMemoryMax = 256 * 2 ** 10;
+/** Larger ranges are sent from their file, as by Cairn. Bytes. */
+const rangeInMemoryMax = 256 * 2 ** 10;
+
+/** Bodies of this size and larger are sent from their file, as by Cairn. Bytes. */
+const fileBytesMin = 2 ** 20;
 
 type Respond = (request: Request) => Response;
 
@@ -21,7 +24,7 @@ const bodies = new Map<string, Respond>(
     const { size } = statSync(path);
     // Each body has headers of its own, which are other memory for each request.
     const init = { status: 200, headers: new Headers({ ...shared, etag: `"${name}"` }) };
-    return [`/${name}`, size <= inMemoryMax ? fromMemory(path, init) : fromFile(path, size, init)] as const;
+    return [`/${name}`, size < fileBytesMin ? fromMemory(path, init) : fromFile(path, size, init)] as const;
   }),
 );
 
@@ -37,7 +40,7 @@ function fromFile(path: string, size: number, init: ResponseInit): Respond {
     if (range === null) return new Response(Bun.file(path).slice(0, size), init);
     const dash = range.indexOf("-");
     const [start, end] = [Number(range.slice("bytes=".length, dash)), Number(range.slice(dash + 1)) + 1];
-    const isSmall = end - start <= inMemoryMax;
+    const isSmall = end - start <= rangeInMemoryMax;
     if (isSmall) bytes ??= bytesOf(path);
     const body = isSmall ? bytes : Bun.file(path);
     // Setting a header of the response costs less than another copy of all headers before it.

@@ -154,7 +154,7 @@ export const contentSettings = {
     fallback: 128 * 2 ** 20,
     unit: "size",
     write: sizeText,
-    effect: "Maximum memory of small bodies that are read often.",
+    effect: "Maximum memory of bodies up to 1 MiB that are read often.",
   }),
   RESPONSE_BYTES_MAX: setting({
     read: positiveSize,

@@ -248,6 +248,7 @@ function hotContent(
     return isClearBy(digest, size === root.size ? digest : extents.digest(root));
   };
   return {
+    isClear,
     bytes: (part) => (isClear() ? extents.hot(root, rootSpan(part)) : undefined),
     file(part) {
       const within = rootSpan(part);

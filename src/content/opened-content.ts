@@ -14,6 +14,8 @@ type ContentFile = Readonly<{ path: string; start: number }>;
 
 /** Verified content without a wait. Undefined if it is not on this disk, or if the block list needs a longer check. */
 export type HotContent = Readonly<{
+  /** Whether the block list, at this moment, allows all of the content without a longer check. */
+  isClear: () => boolean;
   /** A span of at most 16 KiB that is in memory. */
   bytes: (span: ByteSpan) => Uint8Array<ArrayBuffer> | undefined;
   /** The file that has a span from byte `start` on, as {@link OpenContent.file}. */

@@ -4,7 +4,6 @@
  *
  * A script at `/{id}` shares its origin with every other id on the same host: it could read their storage,
  * and a service worker could respond in their place.
- * and a service worker could respond in their place.
  * Source: docs/reference/gateway.md#isolation.
  * @module
  */
@@ -37,9 +36,14 @@ export function isNavigation(metadata: FetchMetadata): boolean {
   return !metadata.otherFetchMetadata && (metadata.accept ?? "").toLowerCase().includes("text/html");
 }
 
+/** Whether what a shared host sends depends on what the browser wants it for. */
+export function variesByDestination(rules: IsolationRules): boolean {
+  return rules.mode !== "off" && rules.hasRootHost;
+}
+
 /** Whether a request at a shared host is redirected to the id's own host. */
 export function leavesSharedHost(rules: IsolationRules, metadata: FetchMetadata): boolean {
-  return rules.mode !== "off" && rules.hasRootHost && (rules.redirectAll || isNavigation(metadata));
+  return variesByDestination(rules) && (rules.redirectAll || isNavigation(metadata));
 }
 
 /** Whether a request registers a service worker, which a shared host does not allow. */

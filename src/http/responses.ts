@@ -115,7 +115,7 @@ type NotedResponse = Response & {
 export const countedBytesMin = 16 * 2 ** 10;
 
 /** From this size on, the kernel sends a file without TLS: the runtime reads no part of the file. Bytes. */
-const sendfileBytesMin = 2 ** 20;
+export const sendfileBytesMin = 2 ** 20;
 
 /** Of any other file, the runtime holds one piece of this size while it sends the file (Bun 1.4.5, measured). Bytes. */
 const filePieceBytes = 256 * 2 ** 10;

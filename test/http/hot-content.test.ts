@@ -33,9 +33,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function ask(range: string | undefined, headers: Record<string, string> = {}, method = "GET") {
+async function ask(range: string | undefined, headers: Record<string, string> = {}, method = "GET", of = id) {
   const sent = range === undefined ? headers : { ...headers, range };
-  const response = await fetch(`${stack.gateway.url}/raw/${id}`, { method, headers: sent });
+  const response = await fetch(`${stack.gateway.url}/raw/${of}`, { method, headers: sent });
   const body = Buffer.from(await response.arrayBuffer());
   const received = Object.fromEntries(response.headers);
   const isAtOnce = received["x-request-id"] === undefined;
@@ -103,6 +103,74 @@ test("a small body is sent from memory", async () => {
   expect((await request({})).isAtOnce).toBe(false);
   expect(await request({})).toEqual({ isAtOnce: true, body: Buffer.from(testBytes(3_000, 12)) });
   expect((await request({ "x-request-id": "mine" })).isAtOnce).toBe(false);
+});
+
+describe("a body of 256 KiB to 1 MiB", () => {
+  /** Bytes of all bodies in memory. */
+  const inMemory = async () => {
+    const text = await (await fetch(`${stack.gateway.url}/metrics`)).text();
+    return Number(/^memory_hits_bytes (\d+)/m.exec(text)?.[1]);
+  };
+  /** A transaction of so many bytes, and the bytes. */
+  const postBody = async (bytes: number) => {
+    const sent = testBytes(bytes, bytes);
+    const posted = await post(stack.devnet, rsa, { data: sent });
+    await stack.devnet.mine(1);
+    await stack.settled();
+    return { id: posted.id, sent };
+  };
+  const atOnce = (of: Id) =>
+    eventually(
+      () => ask(undefined, {}, "GET", of),
+      ({ isAtOnce }) => isAtOnce,
+    );
+  const untilInMemory = async (of: Id, bytes: number) => {
+    const before = await inMemory();
+    await ask(undefined, {}, "GET", of);
+    await eventually(
+      async () => ({ sent: await atOnce(of), after: await inMemory() }),
+      ({ after }) => after - before >= bytes,
+    );
+  };
+
+  test.each([
+    [2 ** 18 + 1, true],
+    [500_000, true],
+    [2 ** 20 - 1, true],
+    [2 ** 20, false],
+  ])("of %p bytes that is requested again is brought into memory: %p, and is the same", async (bytes, isInMemory) => {
+    const { id: medium, sent } = await postBody(bytes);
+    const before = await inMemory();
+    await ask(undefined, {}, "GET", medium);
+    const composed = await ask(undefined, { "x-request-id": "composed" }, "GET", medium);
+    if (isInMemory) await untilInMemory(medium, bytes);
+    for (let count = 0; count < 8; count += 1) {
+      const again = await atOnce(medium);
+      expect([again.status, again.headers]).toEqual([200, composed.headers]);
+      expect(again.body.equals(sent)).toBe(true);
+    }
+    expect((await inMemory()) - before >= bytes).toBe(isInMemory);
+  });
+
+  test("is not sent any more from the moment at which another connection blocks it", async () => {
+    const bytes = 600_000;
+    const { id: medium, sent } = await postBody(bytes);
+    await untilInMemory(medium, bytes);
+    const connection = openBlockList(join(folder, "moderation.sqlite"), Date.now);
+    try {
+      for (const [kind, value] of [
+        ["id", medium],
+        ["hash", encodeBase64url(sha256(sent))],
+      ] as const) {
+        connection.block(kind, value, {});
+        expect((await ask(undefined, {}, "GET", medium)).status).toBe(451);
+        connection.unblock(kind, value);
+        expect(await ask(undefined, {}, "GET", medium)).toMatchObject({ status: 200, isAtOnce: true });
+      }
+    } finally {
+      connection.close();
+    }
+  });
 });
 
 describe("is composed by the routes", () => {

@@ -216,7 +216,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "X1",
     name: "the same from memory",
-    file: "src/http/gateway/content-routes.ts",
+    file: "src/http/gateway/cached-content.ts",
     text: "return !(isolates && leavesSharedHost(isolation, readFetchMetadata(headers)));",
     instead: "return true;",
     tests: ["test/http/isolation.test.ts", "test/http/content.test.ts"],

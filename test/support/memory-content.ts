@@ -77,7 +77,8 @@ export function createMemoryContent(): MemoryContent {
     const { body } = item;
     const from = item.from ?? "memory";
     const fileFrom = ({ start }: ByteSpan) => ({ path: join(folder, id), start: (item.fileOffset ?? 0) + start });
-    const hot = { bytes: ({ start, end }: ByteSpan) => body.subarray(start, end), file: fileFrom };
+    const bytes = ({ start, end }: ByteSpan) => body.subarray(start, end);
+    const hot = { isClear: () => true, bytes, file: fileFrom };
     async function* read({ start, end }: ByteSpan) {
       if (from === "source") sourceReads.push({ start, end });
       openReads += 1;

@@ -6,7 +6,12 @@
 import { type AnyElysia, Elysia, NotFoundError } from "elysia";
 import type { GatewayContentStore } from "../../content/content.ts";
 import { Failure } from "../../failures.ts";
-import { type IsolationRules, isServiceWorkerRequest, leavesSharedHost } from "../../gateway/isolation.ts";
+import {
+  type IsolationRules,
+  isServiceWorkerRequest,
+  leavesSharedHost,
+  variesByDestination,
+} from "../../gateway/isolation.ts";
 import type { Names } from "../../gateway/names/names.ts";
 import type { Resolver } from "../../gateway/resolve.ts";
 import type { FindSignedContent } from "../../gateway/signed-content.ts";
@@ -25,11 +30,11 @@ import {
 } from "../reference/openapi-types.ts";
 import { contextOf, type RequestContext } from "../request-context.ts";
 import { hostPort } from "../request-target.ts";
-import { codeResponse, withBodySize } from "../responses.ts";
+import { codeResponse } from "../responses.ts";
 import { describedAs } from "../route-schema.ts";
+import { createCachedContent } from "./cached-content.ts";
 import { type Apex, type ContentPath, type NamedPath, readContentAddress } from "./content-address.ts";
 import { type ContentPolicy, sandboxClosed, sandboxWithScripts } from "./content-headers.ts";
-import { responseFromDisk } from "./content-response.ts";
 import {
   type ContentSender,
   createContentFinder,
@@ -46,7 +51,7 @@ export type ContentRoutesOptions = Readonly<{
   content: Pick<GatewayContentStore, "open" | "openIndexed">;
   /** Finds what was signed with content, for headers; undefined where those are switched off. */
   signedContentOf: FindSignedContent | undefined;
-  memory: Pick<ResponseCaches, "get" | "bodies" | "onDisk">;
+  memory: Pick<ResponseCaches, "get" | "bodies" | "mediumBodies" | "onDisk">;
   hosts: Hosts;
   isolation: IsolationRules;
   /** Scheme of redirects to an id's own host; absent follows the request. */
@@ -80,7 +85,6 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
   const finder = createContentFinder({ ...options, responseCache: memory.bodies, onDisk: memory.onDisk });
   const sender = createContentSender({ finder, coldBufferBytes, note: options.note });
   const named = createNamedContent({ names, sender, notFoundPage });
-  const isolates = isolation.mode !== "off" && isolation.hasRootHost;
 
   const serve = async (request: Request): Promise<Response> => {
     const { segments, target } = contextOf(request);
@@ -98,7 +102,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const { target } = context;
     if (host.kind === "shared" && isServiceWorkerRequest(readFetchMetadata(request.headers)))
       throw new Failure("service_worker_rejected", { path: target.path });
-    const policy = policyOf(address, host, isolation, isolates);
+    const policy = policyOf(address, host, isolation);
     if (address.kind === "named") return await named.response(request, address, policy);
     const elsewhere = redirectOf(address, host, request, context);
     if (elsewhere !== undefined) return elsewhere;
@@ -117,34 +121,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     return new Response(null, { status: 302, headers: { Location: home, Vary: "Sec-Fetch-Dest, Accept" } });
   };
 
-  const addressOf = createCachedAddresses(hosts);
-
-  const hit = (request: Request): Response | undefined => {
-    if (request.method !== "GET") return undefined;
-    const address = addressOf(request.url);
-    return address === undefined ? undefined : cachedResponse(address, request.headers);
-  };
-
-  const cachedResponse = (address: string, headers: Headers): Response | undefined => {
-    const range = headers.get("range");
-    const found = range === null ? memory.get(address) : undefined;
-    if (found !== undefined) {
-      if (!isSentUnchanged(headers, range)) return undefined;
-      return withBodySize(new Response(found.body, { headers: found.headers }), found.body);
-    }
-    const onDisk = memory.onDisk.get(address);
-    if (onDisk === undefined || !isSentUnchanged(headers, range)) return undefined;
-    const response = responseFromDisk(onDisk, range);
-    if (response !== undefined) options.note?.(range === null ? 200 : 206, true);
-    return response;
-  };
-
-  /** Whether a cached response can be sent to a request with these headers. */
-  const isSentUnchanged = (headers: Headers, range: string | null): boolean => {
-    if (!isPlain(headers, range)) return false;
-    return !(isolates && leavesSharedHost(isolation, readFetchMetadata(headers)));
-  };
-
+  const hit = createCachedContent({ memory, hosts, isolation, note: options.note });
   const routes = new Elysia({ strictPath: true })
     .onRequest(({ request }) => {
       if (hosts.roots.length === 0) return undefined;
@@ -152,25 +129,6 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     })
     .all("/*", ({ request }) => serve(request), { parse: "none", detail: contentDetail });
   return { hit, sender, routes };
-}
-
-/**
- * Finds the address of a URL in the response cache; undefined for a bare path, whose Host header is missing or invalid,
- * and for a URL without a path.
- * Most requests have the same shared host as the request before them, which saves the look-up of the host's meaning.
- */
-function createCachedAddresses(hosts: Hosts): (url: string) => string | undefined {
-  let lastShared: string | undefined; // an origin and "/"
-  return (url) => {
-    if (lastShared !== undefined && url.startsWith(lastShared)) return url.slice(lastShared.length - 1);
-    if (url.startsWith("/")) return undefined;
-    const hostStart = url.indexOf("//") + 2;
-    const pathStart = url.indexOf("/", hostStart);
-    if (pathStart === -1) return undefined;
-    if (hosts.meaningOf(url.slice(hostStart, pathStart)).kind !== "shared") return url.slice(hostStart);
-    lastShared = url.slice(0, pathStart + 1);
-    return url.slice(pathStart);
-  };
 }
 
 const content: Responses = {
@@ -206,27 +164,12 @@ const contentDetail = describedAs(
   contentPath("HEAD", "/raw/:txId", "Headers of content as it is"),
 );
 
-/**
- * Whether no header of a request but Range changes the response, so that a cached one can be used unchanged. Without a
- * loop over the names, which takes longer (measured: 3 % of a cached body of 1 KiB).
- */
-function isPlain(headers: Headers, range: string | null): boolean {
-  if (headers.has("if-none-match") || headers.has("if-match")) return false;
-  if (range !== null && headers.has("if-range")) return false; // ignored without Range (RFC 9110 §13.1.5)
-  return !(headers.has("x-request-id") || headers.has("x-ar-io-hops") || headers.has("service-worker"));
-}
-
-function policyOf(
-  address: ContentPath | NamedPath,
-  host: HostMeaning,
-  isolation: IsolationRules,
-  isolates: boolean,
-): ContentPolicy {
+function policyOf(address: ContentPath | NamedPath, host: HostMeaning, isolation: IsolationRules): ContentPolicy {
   const isRaw = address.kind === "content" && address.raw;
   const onSharedHost = host.kind === "shared" && !isRaw;
   const withScripts = onSharedHost && isolation.mode === "csp" ? sandboxWithScripts : undefined;
   return {
     sandbox: isRaw ? sandboxClosed : withScripts,
-    variesByDestination: onSharedHost && isolates,
+    variesByDestination: onSharedHost && variesByDestination(isolation),
   };
 }

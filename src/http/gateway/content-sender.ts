@@ -155,6 +155,7 @@ function diskHit(content: OpenContent, whole: Headers, about: ResponseConditions
   return (
     hot && {
       size,
+      bytes: (signal) => content.bytes({ start: 0, end: size }, signal),
       hot,
       headers: { whole, part: partHeaders(whole) },
       dependsOn: dependenciesOf(content, about),

@@ -271,10 +271,10 @@ function inOrder(...calls: readonly (() => void)[]): () => void {
 function addMetrics(metrics: Metrics, bytes: () => number, count: () => number): void {
   metrics.gaugeOf({
     name: "memory_hits_bytes",
-    help: "Memory that small bodies take, in bytes.",
+    help: "Memory that bodies up to 1 MiB take, in bytes.",
     read: bytes,
   });
-  metrics.gaugeOf({ name: "memory_hits_entries", help: "Small bodies in memory.", read: count });
+  metrics.gaugeOf({ name: "memory_hits_entries", help: "Bodies up to 1 MiB in memory.", read: count });
 }
 
 /** Counts responses by whether their bytes were on this disk, under ar-io-node's names. */

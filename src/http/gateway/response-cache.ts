@@ -1,6 +1,6 @@
 /**
- * The response cache: small bodies in memory with prebuilt headers, so that a frequent response costs no more than a
- * static file.
+ * The response cache: bodies up to 1 MiB in memory with prebuilt headers, so that a frequent response costs no more
+ * than a static file.
  *
  * The key of an entry is the requested URL, so that a hit is one lookup. An entry lists its dependencies, so that a
  * block-list change or a reorganisation removes it at once.
@@ -12,6 +12,7 @@ import type { Id } from "../../arweave/id.ts";
 import type { HotContent } from "../../content/opened-content.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { entryLimit } from "../../lib/entry-limit.ts";
+import { sendfileBytesMin } from "../responses.ts";
 import { arweaveHeaderBytes } from "./content-headers.ts";
 
 /** Fields of every entry. */
@@ -31,12 +32,19 @@ export type Hit = Entry &
     body: Blob;
     /** Of the whole response, without its length. */
     headers: Headers;
+    /**
+     * Whether it may be sent now. Absent: a change of the block list by this process empties the cache, and one by
+     * another process is not seen (it would be a tenth of the cost of a small body).
+     */
+    isClear?: () => boolean;
   }>;
 
 /** Content in the disk cache that is too large for this one, or of which ranges are requested. */
 export type DiskHit = Entry &
   Readonly<{
     size: number;
+    /** Reads all of the content. Rejects as `OpenContent.bytes`. */
+    bytes: (signal: AbortSignal) => Promise<Uint8Array>;
     /** Of the whole response, and of one with a range, without its length and `Content-Range`. */
     headers: Readonly<{ whole: Headers; part: Headers }>;
     hot: HotContent;
@@ -58,7 +66,7 @@ export type ResponseCache<Cached extends Entry = Hit> = Readonly<{
   count: () => number;
 }>;
 
-/** Largest cached body; larger ones gain less than they displace. Bytes. */
+/** Largest body that is cached when it is first requested. Bytes. */
 export const hitBytesMax = 256 * 2 ** 10;
 
 /**
@@ -74,7 +82,7 @@ const diskHitBytes = 2_560;
 const forgottenMax = 10_000;
 
 /**
- * Creates an empty cache of small bodies.
+ * Creates an empty cache of bodies.
  *
  * @param bytesMax - Total size, bytes; 0 disables the cache.
  * @param bodyBytesMax - The largest body in it.
@@ -132,8 +140,10 @@ function createCache<Cached extends Entry>(
 
 /** Separate caches, so that sequential reads of chunks do not evict frequent content. */
 export type ResponseCaches = Readonly<{
-  /** Content by its address. */
+  /** Content of up to 256 KiB by its address. */
   bodies: ResponseCache;
+  /** Content of 256 KiB to 1 MiB by its address (medium-bodies.ts). */
+  mediumBodies: ResponseCache;
   /** Content in the disk cache, by its address. */
   onDisk: ResponseCache<DiskHit>;
   /** Responses of `/chunk` by their path. */
@@ -154,14 +164,19 @@ const chunkResponseBytesMax = 512 * 2 ** 10;
 /** Of all memory, chunks get one part in so many, and records another. */
 const smallShare = 8;
 
+/** Of all memory, bodies of 256 KiB to 1 MiB get one part in so many: they do not evict a hundred small ones each. */
+const mediumShare = 4;
+
 /** For headers of about 1,000 contents on disk. */
 const onDiskBytesMax = 8 * 2 ** 20;
 
 /** Creates empty caches of at most `bytesMax` bytes together. */
 export function createResponseCaches(bytesMax: number, clock: Clock): ResponseCaches {
   const small = Math.floor(bytesMax / smallShare);
+  const medium = Math.floor(bytesMax / mediumShare);
   const forgotten = createForgotten();
-  const bodies = createResponseCache(bytesMax - 2 * small, clock, hitBytesMax, forgotten);
+  const bodies = createResponseCache(bytesMax - medium - 2 * small, clock, hitBytesMax, forgotten);
+  const mediumBodies = createResponseCache(medium, clock, sendfileBytesMin, forgotten);
   const chunks = createResponseCache(small, clock, chunkResponseBytesMax, forgotten);
   const records = createResponseCache(small, clock, hitBytesMax, forgotten);
   const onDisk = createCache<DiskHit>(
@@ -170,25 +185,30 @@ export function createResponseCaches(bytesMax: number, clock: Clock): ResponseCa
     forgotten,
     ({ headers }) => diskHitBytes + arweaveHeaderBytes(headers.whole) * 2,
   );
-  const all = [bodies, chunks, records, onDisk] as const;
+  const inMemory = [bodies, mediumBodies, chunks, records] as const;
+  const all = [...inMemory, onDisk] as const;
   const cacheOf = (address: string) => {
     if (address.startsWith("/chunk/")) return chunks;
     return address.startsWith("/tx/") || address.startsWith("/block/") ? records : bodies;
   };
   return {
     bodies,
+    mediumBodies,
     onDisk,
     chunks,
     records,
-    get: (address) => cacheOf(address).get(address),
+    get: (address) => {
+      const cache = cacheOf(address);
+      return cache.get(address) ?? (cache === bodies ? mediumBodies.get(address) : undefined);
+    },
     forget: (id) => {
       for (const responseCache of all) responseCache.forget(id);
     },
     clear: () => {
       for (const responseCache of all) responseCache.clear();
     },
-    bytes: () => bodies.bytes() + chunks.bytes() + records.bytes(),
-    count: () => bodies.count() + chunks.count() + records.count(),
+    bytes: () => inMemory.reduce((sum, each) => sum + each.bytes(), 0),
+    count: () => inMemory.reduce((sum, each) => sum + each.count(), 0),
   };
 }
 
