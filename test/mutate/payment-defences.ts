@@ -148,7 +148,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "the payer's signature",
-    file: "src/payment/x402/open-x402.ts",
+    file: "src/payment/x402/x402-settling.ts",
     text: "if (!isSigned.value) throw invalid;",
     instead: "void isSigned;",
     tests: ["test/http/payment/x402.test.ts"],
