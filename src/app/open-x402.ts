@@ -16,7 +16,8 @@ import type { PriceRules } from "../payment/prices/price-rules.ts";
 import type { Prices } from "../payment/prices/price-types.ts";
 import { depthsOf, listedTokens, readExcluded } from "../payment/tokens/open-chains.ts";
 import { openX402 as openX402Payments } from "../payment/x402/open-x402.ts";
-import { readX402Network, type X402, type X402Network, type X402Terms } from "../payment/x402/x402.ts";
+import type { X402, X402Terms } from "../payment/x402/x402.ts";
+import { readX402Network, type X402Network } from "../payment/x402/x402-networks.ts";
 import {
   createDirectSettler,
   type FacilitatorAccess,

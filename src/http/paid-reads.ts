@@ -10,7 +10,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createTokenBuckets } from "../lib/token-buckets.ts";
 import type { PaidReading } from "../payment/x402/paid-reading.ts";
-import type { X402Payment } from "../payment/x402/x402.ts";
+import type { X402Payment } from "../payment/x402/x402-payment-reader.ts";
 import { clientClosedStatus, reportsDisconnect } from "./client-disconnect.ts";
 import type { PublicUrl } from "./public-url.ts";
 import { type EmptyBucket, type RateLimiter, rateLimitedResponse, tokenBytes, tokensOf } from "./rate-limiter.ts";

@@ -7,16 +7,9 @@
  * @module
  */
 import { Failure } from "../failures.ts";
-import {
-  readX402Payment,
-  requirementV1,
-  requirementV2,
-  type X402Payment,
-  type X402Quote,
-  type X402Resource,
-  type X402Settled,
-  type X402Terms,
-} from "../payment/x402/x402.ts";
+import type { X402Quote, X402Settled, X402Terms } from "../payment/x402/x402.ts";
+import { readX402Payment, type X402Payment } from "../payment/x402/x402-payment-reader.ts";
+import { requirementV1, requirementV2, type X402Resource } from "../payment/x402/x402-requirement.ts";
 import { jsonResponse, noStore } from "./responses.ts";
 
 export type X402Required = Readonly<{

@@ -156,7 +156,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "the recipient of a payment",
-    file: "src/payment/x402/x402.ts",
+    file: "src/payment/x402/x402-validation.ts",
     text: "if (to !== payTo || from === payTo)",
     instead: "if (false)",
     tests: ["test/payment/x402/check.test.ts"],
@@ -164,7 +164,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "the network of a payment",
-    file: "src/payment/x402/x402.ts",
+    file: "src/payment/x402/x402-validation.ts",
     text: "if (payment.network !== name)",
     instead: "if (false)",
     tests: ["test/payment/x402/check.test.ts"],
@@ -172,7 +172,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "the asset of a payment",
-    file: "src/payment/x402/x402.ts",
+    file: "src/payment/x402/x402-validation.ts",
     text: "if (accepted !== undefined && accepted.asset !== network.asset.address)",
     instead: "if (false)",
     tests: ["test/payment/x402/check.test.ts"],
@@ -180,7 +180,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "the time of a payment",
-    file: "src/payment/x402/x402.ts",
+    file: "src/payment/x402/x402-validation.ts",
     text: "if (validBefore < now + timeLeftMin || validBefore > now + timeLeftMax)",
     instead: "if (false)",
     tests: ["test/payment/x402/check.test.ts"],
@@ -204,7 +204,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "headers of payments that are too long",
-    file: "src/payment/x402/x402.ts",
+    file: "src/payment/x402/x402-payment-reader.ts",
     text: "if (text.length > textLengthMax) return undefined;",
     instead: "",
     tests: ["test/payment/x402/payload.test.ts"],

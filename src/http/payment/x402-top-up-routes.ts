@@ -10,14 +10,9 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { enumSchema } from "../../lib/value-schema.ts";
 import { amountUpText, safeMax } from "../../payment/amounts.ts";
-import {
-  topUpPurpose,
-  type X402,
-  type X402Payment,
-  type X402Resource,
-  type X402Settled,
-  type X402Want,
-} from "../../payment/x402/x402.ts";
+import { topUpPurpose, type X402, type X402Settled, type X402Want } from "../../payment/x402/x402.ts";
+import type { X402Payment } from "../../payment/x402/x402-payment-reader.ts";
+import type { X402Resource } from "../../payment/x402/x402-requirement.ts";
 import { amountMax } from "../../store/ledger/ledger-database.ts";
 import { queryParameter, requiredParameter } from "../parameter.ts";
 import type { PublicUrl } from "../public-url.ts";

@@ -8,7 +8,9 @@
 import { signatureLayout } from "../../arweave/signature.ts";
 import { Failure, failures } from "../../failures.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
-import type { X402, X402Payment, X402Resource, X402Settled } from "../../payment/x402/x402.ts";
+import type { X402, X402Settled } from "../../payment/x402/x402.ts";
+import type { X402Payment } from "../../payment/x402/x402-payment-reader.ts";
+import type { X402Resource } from "../../payment/x402/x402-requirement.ts";
 import type { MultipartUpload } from "../../upload/multipart/multipart-rows.ts";
 import type { X402Outcome, X402Uploads } from "../../upload/x402/x402-uploads.ts";
 import type { PublicUrl } from "../public-url.ts";

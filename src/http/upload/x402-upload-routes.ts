@@ -7,7 +7,8 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { ignoreRejection } from "../../lib/stop.ts";
-import type { X402, X402Payment, X402Settled } from "../../payment/x402/x402.ts";
+import type { X402, X402Settled } from "../../payment/x402/x402.ts";
+import type { X402Payment } from "../../payment/x402/x402-payment-reader.ts";
 import type { Taken } from "../../upload/intake/charge-item.ts";
 import type { Intake } from "../../upload/intake/item-intake.ts";
 import { listOrSigner, type X402Uploads } from "../../upload/x402/x402-uploads.ts";

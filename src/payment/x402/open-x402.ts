@@ -9,11 +9,12 @@ import type { MakeId } from "../../store/ledger/transfers.ts";
 import { createAuthorizationChain } from "../evm/authorization-chain.ts";
 import type { EvmChain, EvmClient } from "../evm/evm-chain.ts";
 import type { Prices } from "../prices/price-types.ts";
-import { domainOf, type X402, type X402Terms } from "./x402.ts";
+import type { X402, X402Terms } from "./x402.ts";
 import { createX402Following, type Patience } from "./x402-following.ts";
 import { createX402Offers, createX402Quotes } from "./x402-offers.ts";
 import type { Settler } from "./x402-settlers.ts";
 import { openX402Settling } from "./x402-settling.ts";
+import { domainOf } from "./x402-validation.ts";
 import { runX402Watch } from "./x402-watch.ts";
 
 export type OpenX402 = X402 &

@@ -13,15 +13,9 @@ import { entryLimit } from "../../lib/entry-limit.ts";
 import { type LedgerDatabase, readCount, type Tx } from "../../store/ledger/ledger-database.ts";
 import { type MakeId, revenue, transfer, user } from "../../store/ledger/transfers.ts";
 import { smaller } from "../prices/rational.ts";
-import {
-  readingPurpose,
-  type X402,
-  type X402Payment,
-  type X402Quote,
-  type X402Settled,
-  type X402Terms,
-} from "./x402.ts";
+import { readingPurpose, type X402, type X402Quote, type X402Settled, type X402Terms } from "./x402.ts";
 import { x402Rejection } from "./x402-offers.ts";
+import type { X402Payment } from "./x402-payment-reader.ts";
 import { x402IdOf } from "./x402-payment-store.ts";
 
 /** Paid reading. Readers are identified by their address blocks. */

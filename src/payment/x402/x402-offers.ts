@@ -13,16 +13,10 @@ import type { Token } from "../addresses.ts";
 import type { AuthorizationChain } from "../evm/authorization-chain.ts";
 import type { Prices } from "../prices/price-types.ts";
 import { larger } from "../prices/rational.ts";
-import {
-  faultOf,
-  type X402Payment,
-  type X402Quote,
-  type X402Request,
-  type X402Terms,
-  type X402Want,
-  x402AmountMin,
-} from "./x402.ts";
+import { type X402Quote, type X402Request, type X402Terms, type X402Want, x402AmountMin } from "./x402.ts";
+import type { X402Payment } from "./x402-payment-reader.ts";
 import type { X402Offer } from "./x402-payment-store.ts";
+import { faultOf } from "./x402-validation.ts";
 
 type X402OffersOptions = Readonly<{
   terms: X402Terms;

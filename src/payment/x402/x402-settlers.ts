@@ -12,7 +12,9 @@ import type { Authorization } from "../evm/authorization.ts";
 import type { EvmSender } from "../evm/evm-sender.ts";
 import { readHash, writeHexBytes } from "../evm/evm-values.ts";
 import { writeAuthorizationCall } from "../evm/wallet-signature.ts";
-import { domainOf, requirementV1, requirementV2, type X402Terms } from "./x402.ts";
+import type { X402Terms } from "./x402.ts";
+import { requirementV1, requirementV2 } from "./x402-requirement.ts";
+import { domainOf } from "./x402-validation.ts";
 
 /** A settlement request. */
 type SettlementOrder = Readonly<{

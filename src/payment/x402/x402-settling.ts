@@ -16,19 +16,12 @@ import { type LedgerDatabase, readDurably } from "../../store/ledger/ledger-data
 import type { MakeId } from "../../store/ledger/transfers.ts";
 import type { EvmClient } from "../evm/evm-chain.ts";
 import { isSignedByWallet } from "../evm/wallet-signature.ts";
-import {
-  domainOf,
-  faultOf,
-  isSignedByKey,
-  type X402,
-  type X402Payment,
-  type X402Request,
-  type X402Settled,
-  type X402Terms,
-} from "./x402.ts";
+import type { X402, X402Request, X402Settled, X402Terms } from "./x402.ts";
 import type { FollowX402 } from "./x402-following.ts";
 import { type OfferX402, x402Rejection } from "./x402-offers.ts";
+import type { X402Payment } from "./x402-payment-reader.ts";
 import { findX402, keepX402, leaseMs, type X402Stored, x402IdOf } from "./x402-payment-store.ts";
+import { domainOf, faultOf, isSignedByKey } from "./x402-validation.ts";
 
 type X402SettlingOptions = Readonly<{
   terms: X402Terms;

@@ -3,7 +3,9 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { faultOf, readX402Network, type X402Accepted, type X402Payment } from "../../../src/payment/x402/x402.ts";
+import { readX402Network } from "../../../src/payment/x402/x402-networks.ts";
+import type { X402Accepted, X402Payment } from "../../../src/payment/x402/x402-payment-reader.ts";
+import { faultOf } from "../../../src/payment/x402/x402-validation.ts";
 import { nonce, payer, payTo } from "./payers.ts";
 
 const unset = { address: undefined, name: undefined, version: undefined };

@@ -4,7 +4,7 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { ed25519 } from "@noble/curves/ed25519.js";
-import { readX402Network } from "../../../src/payment/x402/x402.ts";
+import { readX402Network } from "../../../src/payment/x402/x402-networks.ts";
 import {
   type FacilitatorAccess,
   isBearerKey,

@@ -3,7 +3,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { readX402Payment } from "../../../src/payment/x402/x402.ts";
+import { readX402Payment } from "../../../src/payment/x402/x402-payment-reader.ts";
 import { headerOf, nonce, payer, payTo } from "./payers.ts";
 
 const authorization = {

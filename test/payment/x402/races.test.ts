@@ -4,7 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/failures.ts";
-import { readX402Payment, topUpPurpose, uploadPurpose, type X402Settled } from "../../../src/payment/x402/x402.ts";
+import { topUpPurpose, uploadPurpose, type X402Settled } from "../../../src/payment/x402/x402.ts";
+import { readX402Payment } from "../../../src/payment/x402/x402-payment-reader.ts";
 import { beginX402, x402IdOf } from "../../../src/payment/x402/x402-payment-store.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { describeWith } from "../../support/helpers.ts";

@@ -9,7 +9,7 @@ import { silentLog } from "../../../src/lib/log.ts";
 import { createEvmChain, createEvmClient } from "../../../src/payment/evm/evm-chain.ts";
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
 import { type OpenX402, openX402 } from "../../../src/payment/x402/open-x402.ts";
-import { readX402Network } from "../../../src/payment/x402/x402.ts";
+import { readX402Network } from "../../../src/payment/x402/x402-networks.ts";
 import { openFacilitator } from "../../../src/payment/x402/x402-settlers.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
 import type { MakeId } from "../../../src/store/ledger/transfers.ts";
