@@ -77,8 +77,11 @@ export type Follower = Readonly<{
 const blocksAhead = 16;
 const heldBytesMax = 64 * 2 ** 20;
 
+/** Most blocks of one write. They are announced after it, so that a crash may leave all of them unannounced. */
+export const blocksPerWriteMax = blocksAhead;
+
 /** No block is added to a write that has this much: a write should take less than 100 ms. Memory in bytes. */
-const writeMax = { blocks: blocksAhead, transactions: 500, heldBytes: 16 * 2 ** 20 } as const;
+const writeMax = { blocks: blocksPerWriteMax, transactions: 500, heldBytes: 16 * 2 ** 20 } as const;
 
 /** After this many failures at one height, transactions that nodes fail to serve count as missing. */
 const patience = 5;

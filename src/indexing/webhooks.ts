@@ -21,6 +21,7 @@ import type { IndexReader, PageRow } from "../store/index/index-types.ts";
 import { pendingHeight } from "../store/index/place.ts";
 import type { AnnouncedRow, Announcement, Delivery, Outbox, OutboxRow } from "../store/outbox.ts";
 import { itemAttribute } from "./bundle-filter.ts";
+import { blocksPerWriteMax } from "./follow.ts";
 
 export type WebhooksOptions = Readonly<{
   targets: readonly string[];
@@ -70,9 +71,6 @@ export const rejectionsMax = 5;
 /** Announcements per iteration of the event loop; each is one look-up in the index. */
 const portion = 25;
 
-/** Most blocks that are announced again after a restart: one block may be unannounced, and some to spare. */
-const missedBlocksMax = 10;
-
 const sendTimeoutMs = 30_000;
 
 /** Statuses of 400 to 499 that may pass: they concern the time or the address, not the delivery. */
@@ -120,11 +118,12 @@ export function openWebhooks(options: WebhooksOptions): Webhooks {
   };
 }
 
+/** Blocks since the last announced one: at most those of one write. */
 function missedBlocks({ outbox, reader }: WebhooksOptions): { height: number; ids: Id[] }[] {
   const known = outbox.height();
   const tip = reader.tip()?.height;
   if (known === undefined || tip === undefined) return [];
-  const first = Math.max(known + 1, tip - missedBlocksMax + 1);
+  const first = Math.max(known + 1, tip - blocksPerWriteMax + 1);
   return Array.from({ length: Math.max(0, tip - first + 1) }, (_, index) => ({
     height: first + index,
     ids: reader.transactionsOfBlock(first + index).map(({ id }) => id),

@@ -11,6 +11,7 @@ import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem } from "../../src/arweave/data-item.ts";
 import type { Filter } from "../../src/arweave/filter.ts";
 import type { Id } from "../../src/arweave/id.ts";
+import { blocksPerWriteMax } from "../../src/indexing/follow.ts";
 import { deliveryHeaders, openWebhooks, rejectionsMax, type Webhooks } from "../../src/indexing/webhooks.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import { openOutbox } from "../../src/store/outbox.ts";
@@ -235,6 +236,26 @@ test("blocks that were indexed when the process ended, but not announced, are de
   await until(3);
   expect(heights()).toEqual([1, 2, 3]);
   await after.close();
+});
+
+test("all blocks of the write that the process ended after are delivered at the next start, and none before", async () => {
+  const before = open();
+  tell(before, 100);
+  await until(1);
+  await idle(before);
+  await before.close();
+  for (const [newest, first] of [
+    [100 + blocksPerWriteMax, 101],
+    [1_000, 1_001 - blocksPerWriteMax],
+  ] as const) {
+    target.attempts.length = 0;
+    tip = newest;
+    const after = open();
+    await until(blocksPerWriteMax);
+    await idle(after);
+    expect(heights()).toEqual(Array.from({ length: blocksPerWriteMax }, (_, index) => first + index));
+    await after.close();
+  }
 });
 
 test("a secret of Standard Webhooks is the bytes that it encodes", () => {
