@@ -15,7 +15,7 @@ import type { Log } from "../lib/log.ts";
 import { type Loop, openLoop, type StepOutcome } from "../lib/loop.ts";
 import { type IndexReader, noColumns, type PendingRow, transactionSignatureTypes } from "../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
-import { pendingHeight } from "../store/index/place.ts";
+import { type Place, pendingHeight } from "../store/index/place.ts";
 import type { FetchParts } from "./fetch-block.ts";
 import { askTransaction, checkTransactions, describeResponse } from "./fetch-transaction.ts";
 
@@ -104,11 +104,17 @@ function loadHeld(options: MempoolOptions, watched: Watched): void {
   watched.isLoaded = true;
 }
 
-/** The newest pending transactions of the index, at most a page. */
+/** All pending transactions of the index. */
 function pendingOf({ reader }: MempoolOptions): Id[] {
-  const columns = noColumns;
-  const page = reader.page({ order: "desc", bundledIn: null, limit: pageRows, columns });
-  return page.rows.filter(({ place }) => place.height === pendingHeight).map(({ id }) => id);
+  const ids: Id[] = [];
+  for (let after: Place | undefined; ; ) {
+    const plan = { order: "desc", bundledIn: null, limit: pageRows, columns: noColumns } as const;
+    const { rows } = reader.page(after === undefined ? plan : { ...plan, after });
+    const pending = rows.filter(({ place }) => place.height === pendingHeight);
+    for (const { id } of pending) ids.push(id);
+    if (pending.length < pageRows) return ids;
+    after = pending.at(-1)?.place;
+  }
 }
 
 async function listPending({ fetch, log }: MempoolOptions, signal: AbortSignal): Promise<ReadonlySet<Id> | undefined> {

@@ -1,0 +1,109 @@
+/**
+ * Pending rows over a mempool that the test states: which rows are removed, after a restart, a rollback or a new chain.
+ * @module
+ */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import type { Id } from "../../src/arweave/id.ts";
+import type { Node } from "../../src/chain/node.ts";
+import type { Nodes } from "../../src/chain/nodes.ts";
+import { type Mempool, openMempool } from "../../src/indexing/mempool-watcher.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { createSemaphore } from "../../src/lib/semaphore.ts";
+import { ownerOf, pendingOf } from "../store/index/rows-of.ts";
+import { createRandom } from "../support/random.ts";
+import { eventually } from "../support/until.ts";
+import { openDirectIndex } from "./direct-index.ts";
+import { openFolder } from "./samples.ts";
+
+/** The edges of one page of pending rows, which has 1,000, and more than two pages. */
+const counts = [1_000, 1_001, 2_001];
+
+let folder: ReturnType<typeof openFolder>;
+let index: ReturnType<typeof openDirectIndex>;
+let mempool: Mempool;
+let listed: readonly Id[];
+let now: number;
+
+beforeEach(() => {
+  folder = openFolder();
+  index = openDirectIndex(join(folder.path, "index.sqlite"), () => now);
+  listed = [];
+  now = 1_700_000_000_000;
+});
+afterEach(async () => {
+  await mempool.close();
+  index.close();
+  folder.remove();
+});
+
+/** Adds pending transactions as an earlier run left them, and some announced items. */
+function addRows(count: number): readonly Id[] {
+  const random = createRandom(1);
+  const owner = ownerOf(random);
+  const rows = Array.from({ length: count }, () => pendingOf(random, owner, { kind: "transaction" }));
+  const items = Array.from({ length: 3 }, () => pendingOf(random, owner));
+  index.writer.addPending([...rows, ...items]);
+  return rows.map(({ id }) => id);
+}
+
+/** Starts watching a node whose mempool is `listed`. */
+function open(): Mempool {
+  const node = { pendingIds: async () => ({ kind: "ok", value: listed }) } as unknown as Node;
+  const nodes = {
+    ask: async (call: (node: Node, signal: AbortSignal) => unknown, signal: AbortSignal) => await call(node, signal),
+  } as unknown as Nodes;
+  const pool = { run: async () => [] } as never;
+  mempool = openMempool({
+    fetch: { nodes, pool, semaphore: createSemaphore(8, 1_000), random: () => 0.5, log: silentLog },
+    index: index.calls,
+    reader: index.reader,
+    content: { keep: async () => true },
+    intervalMs: 5,
+    goneGraceMs: 60_000,
+    onPending: () => undefined,
+    clock: () => now,
+    random: () => 0.5,
+    log: silentLog,
+  });
+  return mempool;
+}
+
+const pending = () => index.reader.counts().pendingTransactions;
+const untilPending = (count: number) => eventually(pending, (found) => found === count, 10_000);
+const untilRounds = async (rounds: number) => {
+  for (let round = 0; round < rounds; round += 1) {
+    const { lastSuccessAt } = mempool.status();
+    now += 1;
+    await eventually(
+      () => mempool.status().lastSuccessAt,
+      (at) => at !== lastSuccessAt,
+    );
+  }
+};
+
+describe("pending transactions of an earlier run", () => {
+  test.each(counts)("that left the mempool are removed after the grace: %i rows", async (count) => {
+    const ids = addRows(count);
+    listed = ids.slice(-1);
+    open();
+    await untilRounds(2);
+    now += 59_000;
+    await untilRounds(2);
+    expect(pending()).toBe(count);
+    now += 1_000;
+    await untilPending(1);
+    await untilRounds(2);
+    expect(ids.filter((id) => index.reader.placeOf(id) !== undefined)).toEqual([...listed]);
+    expect(index.reader.counts().pendingItems).toBe(3);
+  });
+
+  test.each(counts)("are removed at once for a new chain: %i rows", async (count) => {
+    const ids = addRows(count);
+    open();
+    const listedIds = new Set(ids.slice(-1));
+    expect(await mempool.removeAllBut(listedIds)).toBe(count - 1);
+    expect(ids.filter((id) => index.reader.placeOf(id) !== undefined)).toEqual([...listedIds]);
+    expect(index.reader.counts().pendingItems).toBe(3);
+  });
+});
