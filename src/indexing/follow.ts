@@ -8,6 +8,7 @@
  * @module
  */
 import type { Content } from "../content/content.ts";
+import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "../lib/loop.ts";
@@ -360,7 +361,10 @@ async function handleReorg(
     lowest,
     sameAt: async (height) => {
       const hash = await chosen.questions.hashAt(height, signal);
-      return hash !== undefined && hash === reader.block(height)?.hash;
+      // The nodes have a block above it, so the absence is temporary, and does not show that the blocks differ.
+      if (hash === undefined)
+        throw new Failure("source_failed", { question: `block ${height}`, responses: ["absent"] });
+      return hash === reader.block(height)?.hash;
     },
   });
   if (chosen.isDisputed && !(await choice.outweighs(chosen, ancestor + 1, signal))) return;

@@ -104,6 +104,31 @@ describe("following", () => {
     });
   });
 
+  test("N3: a block that the node lacks for a moment is not taken for another: no common block is removed", async () => {
+    const script = createScript(13);
+    const base = growBranch(script, undefined, 27);
+    const tip = growBranch(script, base, 3);
+    const removals: number[] = [];
+    const hooks = {
+      onBlock: () => undefined,
+      onItems: () => undefined,
+      onRollback: (fromHeight: number) => removals.push(fromHeight),
+    };
+    await withNode(tip, { hooks }, async (simulation, node) => {
+      await untilSettled(tip, simulation);
+      const other = growBranch(script, base, 4);
+      simulation.putAll(other);
+      const lacking = new Set(Array.from({ length: base.height + 1 }, (_, height) => `/block/height/${height}`));
+      // Each is absent at the first request.
+      node.setFault((path) => (lacking.delete(path) ? { kind: "status", status: 404 } : undefined));
+      node.setTip(other);
+      await untilSettled(other, simulation);
+      expect(lacking.size).toBeLessThan(base.height + 1);
+      expect(removals).toEqual([base.height + 1]);
+      expectIndexToEqual(simulation.index.reader, other);
+    });
+  });
+
   test("N3: rounds to a chain that has nothing in common with ours but where it begins", async () => {
     const script = createScript(4);
     const tip = growBranch(script, undefined, 12);
