@@ -37,6 +37,9 @@ export type MempoolOptions = Readonly<{
 /** Pending transactions that are stored; of a larger mempool, the first ones. */
 const pendingMax = 10_000;
 
+/** Requested and not yet verified: with its data a transaction of format 1 takes up to 16 MiB, and is copied once. */
+export const heldTransactionsMax = 8;
+
 /** Fetched and verified in one step. */
 const perStepMax = 200;
 
@@ -92,7 +95,8 @@ async function watch(options: MempoolOptions, watched: Watched, signal: AbortSig
   const listed = await listPending(options, signal);
   if (listed === undefined) return "rest";
   const fresh = [...listed].filter((id) => isNew(id, options, watched)).slice(0, perStepMax);
-  await addFresh(fresh, options, watched, signal);
+  for (let at = 0; at < fresh.length; at += heldTransactionsMax)
+    await addFresh(fresh.slice(at, at + heldTransactionsMax), options, watched, signal);
   await removeGone(listed, options, watched);
   for (const id of watched.rejected) if (!listed.has(id)) watched.rejected.delete(id);
   return fresh.length === perStepMax ? "again" : "rest";

@@ -1,5 +1,6 @@
 /**
- * Pending rows over a mempool that the test states: which rows are removed, after a restart, a rollback or a new chain.
+ * Pending rows over a mempool that the test states: which are removed after a restart or for a new chain, and the
+ * memory of those that are requested.
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -7,10 +8,12 @@ import { join } from "node:path";
 import type { Id } from "../../src/arweave/id.ts";
 import type { Node } from "../../src/chain/node.ts";
 import type { Nodes } from "../../src/chain/nodes.ts";
-import { type Mempool, openMempool } from "../../src/indexing/mempool-watcher.ts";
+import { heldTransactionsMax, type Mempool, openMempool } from "../../src/indexing/mempool-watcher.ts";
+import { utf8Bytes } from "../../src/lib/bytes.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createSemaphore } from "../../src/lib/semaphore.ts";
-import { ownerOf, pendingOf } from "../store/index/rows-of.ts";
+import type { CheckTransactionsJob } from "../../workers/verify.ts";
+import { idOf, ownerOf, pendingOf } from "../store/index/rows-of.ts";
 import { createRandom } from "../support/random.ts";
 import { eventually } from "../support/until.ts";
 import { openDirectIndex } from "./direct-index.ts";
@@ -47,15 +50,33 @@ function addRows(count: number): readonly Id[] {
   return rows.map(({ id }) => id);
 }
 
-/** Starts watching a node whose mempool is `listed`. */
+/** Requested transactions that are not verified yet, and the most of them so far. */
+let unverified: number;
+let unverifiedMax: number;
+
+/** Starts watching a node whose mempool is `listed`; none of its transactions is valid. */
 function open(): Mempool {
-  const node = { pendingIds: async () => ({ kind: "ok", value: listed }) } as unknown as Node;
+  [unverified, unverifiedMax] = [0, 0];
+  const node = {
+    pendingIds: async () => ({ kind: "ok", value: listed }),
+    relay: async () => {
+      unverified += 1;
+      unverifiedMax = Math.max(unverifiedMax, unverified);
+      await Bun.sleep(1);
+      return { kind: "ok", value: { status: 200, headers: new Headers(), body: utf8Bytes("{}") } };
+    },
+  } as unknown as Node;
   const nodes = {
     ask: async (call: (node: Node, signal: AbortSignal) => unknown, signal: AbortSignal) => await call(node, signal),
   } as unknown as Nodes;
-  const pool = { run: async () => [] } as never;
+  const pool = {
+    run: async (_job: string, { transactions }: CheckTransactionsJob) => {
+      unverified -= transactions.length;
+      return transactions.map(() => ({ kind: "invalid", reason: "invalid" }));
+    },
+  } as never;
   mempool = openMempool({
-    fetch: { nodes, pool, semaphore: createSemaphore(8, 1_000), random: () => 0.5, log: silentLog },
+    fetch: { nodes, pool, semaphore: createSemaphore(32, 1_000), random: () => 0.5, log: silentLog },
     index: index.calls,
     reader: index.reader,
     content: { keep: async () => true },
@@ -106,4 +127,13 @@ describe("pending transactions of an earlier run", () => {
     expect(ids.filter((id) => index.reader.placeOf(id) !== undefined)).toEqual([...listedIds]);
     expect(index.reader.counts().pendingItems).toBe(3);
   });
+});
+
+test("a mempool of large transactions takes the memory of a few: they are verified before others are requested", async () => {
+  const random = createRandom(2);
+  listed = Array.from({ length: 10 * heldTransactionsMax + 1 }, () => idOf(random));
+  open();
+  await untilRounds(2);
+  expect(unverified).toBe(0);
+  expect(unverifiedMax).toBe(heldTransactionsMax);
 });
