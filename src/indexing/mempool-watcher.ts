@@ -51,6 +51,8 @@ type Watched = {
   readonly held: Map<Id, { goneSince: number | undefined }>;
   /** Invalid transactions: not requested again while they are in the mempool. */
   readonly rejected: Set<Id>;
+  /** Transactions that a mempool lists and no node returned; those that were requested last at the end. */
+  readonly lacking: Set<Id>;
   isLoaded: boolean;
 };
 
@@ -65,7 +67,7 @@ export type Mempool = Loop &
 /** Starts watching the mempool. */
 export function openMempool(options: MempoolOptions): Mempool {
   const { intervalMs, clock, random, log } = options;
-  const watched: Watched = { held: new Map(), rejected: new Set(), isLoaded: false };
+  const watched: Watched = { held: new Map(), rejected: new Set(), lacking: new Set(), isLoaded: false };
   const loop = openLoop({
     name: "mempool",
     step: (signal) => watch(options, watched, signal),
@@ -94,12 +96,15 @@ async function watch(options: MempoolOptions, watched: Watched, signal: AbortSig
   if (!watched.isLoaded) loadHeld(options, watched);
   const listed = await listPending(options, signal);
   if (listed === undefined) return "rest";
-  const fresh = [...listed].filter((id) => isNew(id, options, watched)).slice(0, perStepMax);
+  for (const id of watched.lacking) if (!listed.has(id) || !isNew(id, options, watched)) watched.lacking.delete(id);
+  const unasked = [...listed].filter((id) => !watched.lacking.has(id) && isNew(id, options, watched));
+  // Those that no node returned are requested again, but only once a round, and after the others.
+  const fresh = [...unasked, ...watched.lacking].slice(0, perStepMax);
   for (let at = 0; at < fresh.length; at += heldTransactionsMax)
     await addFresh(fresh.slice(at, at + heldTransactionsMax), options, watched, signal);
   await removeGone(listed, options, watched);
   for (const id of watched.rejected) if (!listed.has(id)) watched.rejected.delete(id);
-  return fresh.length === perStepMax ? "again" : "rest";
+  return unasked.length > perStepMax ? "again" : "rest";
 }
 
 /** Watches pending rows of an earlier run or a rollback too, so that they are removed in the end. */
@@ -142,6 +147,8 @@ async function addFresh(
   const asked = await Promise.all(ids.map((id) => askTransaction({ id, route: "unconfirmed_tx" }, fetch, signal)));
   const transactions = ids.flatMap((id, at) => {
     const response = asked[at];
+    watched.lacking.delete(id);
+    if (response?.kind !== "ok") watched.lacking.add(id);
     return response?.kind === "ok" ? [{ id, text: response.bytes }] : [];
   });
   if (transactions.length === 0) return;

@@ -32,6 +32,7 @@ beforeEach(() => {
   folder = openFolder();
   index = openDirectIndex(join(folder.path, "index.sqlite"), () => now);
   listed = [];
+  lacking = new Set();
   now = 1_700_000_000_000;
 });
 afterEach(async () => {
@@ -54,12 +55,20 @@ function addRows(count: number): readonly Id[] {
 let unverified: number;
 let unverifiedMax: number;
 
+/** Ids whose transactions the node does not have, and the number of requests for each id. */
+let lacking: Set<string>;
+let requests: Map<string, number>;
+
 /** Starts watching a node whose mempool is `listed`; none of its transactions is valid. */
-function open(): Mempool {
+function open(intervalMs = 5): Mempool {
   [unverified, unverifiedMax] = [0, 0];
+  requests = new Map();
   const node = {
     pendingIds: async () => ({ kind: "ok", value: listed }),
-    relay: async () => {
+    relay: async ({ path }: Readonly<{ path: string }>) => {
+      const id = path.slice("/unconfirmed_tx/".length);
+      requests.set(id, (requests.get(id) ?? 0) + 1);
+      if (lacking.has(id)) return { kind: "ok", value: { status: 404, headers: new Headers(), body: utf8Bytes("") } };
       unverified += 1;
       unverifiedMax = Math.max(unverifiedMax, unverified);
       await Bun.sleep(1);
@@ -80,7 +89,7 @@ function open(): Mempool {
     index: index.calls,
     reader: index.reader,
     content: { keep: async () => true },
-    intervalMs: 5,
+    intervalMs,
     goneGraceMs: 60_000,
     onPending: () => undefined,
     clock: () => now,
@@ -136,4 +145,46 @@ test("a mempool of large transactions takes the memory of a few: they are verifi
   await untilRounds(2);
   expect(unverified).toBe(0);
   expect(unverifiedMax).toBe(heldTransactionsMax);
+});
+
+describe("transactions that a node lists and does not have", () => {
+  test.each([199, 200, 201, 450])(
+    "are requested at most once a round, and hide no others: %i of them",
+    async (count) => {
+      const random = createRandom(3);
+      const absent = Array.from({ length: count }, () => idOf(random));
+      const last = idOf(random);
+      listed = [...absent, last];
+      lacking = new Set(absent);
+      open(60_000);
+      await eventually(
+        () => requests.get(last),
+        (found) => found === 1,
+        5_000,
+      );
+      await Bun.sleep(200); // time for more requests, which must not happen
+      const rounds = Math.ceil(listed.length / 200);
+      expect(Math.max(...requests.values())).toBeLessThanOrEqual(rounds);
+      expect(requests.size).toBe(count + 1);
+    },
+  );
+
+  test("are found in a later round, whatever their number", async () => {
+    const random = createRandom(4);
+    listed = Array.from({ length: 450 }, () => idOf(random));
+    lacking = new Set(listed);
+    open();
+    await eventually(
+      () => requests.size,
+      (size) => size === listed.length,
+      5_000,
+    );
+    lacking.clear();
+    const before = new Map(requests);
+    await eventually(
+      () => listed.filter((id) => requests.get(id) === before.get(id)),
+      (unasked) => unasked.length === 0,
+      10_000,
+    );
+  });
 });
