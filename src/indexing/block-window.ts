@@ -3,7 +3,7 @@
  * @module
  */
 import { linkedController } from "../lib/stop.ts";
-import type { FetchedBlock } from "./fetch-block.ts";
+import { type FetchedBlock, indexedPrevious, type PreviousBlock } from "./fetch-block.ts";
 
 export type WindowOptions = Readonly<{
   /** Heights, both inclusive. */
@@ -17,7 +17,7 @@ export type WindowOptions = Readonly<{
   before: string | undefined;
   fetch: (
     height: number,
-    previous: () => Promise<string | undefined>,
+    previous: PreviousBlock,
     onText: (text: string) => void,
     signal: AbortSignal,
   ) => Promise<FetchedBlock>;
@@ -35,7 +35,7 @@ export type BlockWindow = Readonly<{
 
 type Ahead = Readonly<{
   outcome: Promise<FetchedBlock | Readonly<{ error: unknown }>>;
-  text: Promise<string | undefined>;
+  previous: PreviousBlock; // this block, for the next one
 }>;
 
 /** Begins to fetch ahead. */
@@ -50,8 +50,13 @@ export function openWindow(options: WindowOptions): BlockWindow {
 
   const begin = (height: number) => {
     const text = Promise.withResolvers<string | undefined>();
-    const previous = height === from ? Promise.resolve(options.before) : blocks.get(height - 1)?.text;
-    const outcome = fetch(height, () => previous ?? Promise.resolve(undefined), text.resolve, controller.signal).then(
+    let last: string | undefined;
+    const onText = (given: string) => {
+      last = given;
+      text.resolve(given);
+    };
+    const before = height === from ? indexedPrevious(options.before) : blocks.get(height - 1)?.previous;
+    const outcome = fetch(height, before ?? indexedPrevious(undefined), onText, controller.signal).then(
       (block) => {
         heldBytes += block.heldBytes;
         ready.add(height);
@@ -62,7 +67,8 @@ export function openWindow(options: WindowOptions): BlockWindow {
     );
     // After a failed fetch the next block must not wait for the text.
     void outcome.finally(() => text.resolve(undefined));
-    blocks.set(height, { outcome, text: text.promise });
+    const verifiedText = async () => ("error" in (await outcome) ? undefined : last);
+    blocks.set(height, { outcome, previous: { text: () => text.promise, verifiedText } });
   };
 
   const beginMore = () => {

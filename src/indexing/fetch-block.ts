@@ -27,11 +27,24 @@ export type FetchParts = AskParts &
     log: Log;
   }>;
 
+/** The JSON of the previous block; undefined when it is not known. */
+export type PreviousBlock = Readonly<{
+  /** Resolves when a node has returned it, so that the check of this block need not wait for that of the previous. */
+  text: () => Promise<string | undefined>;
+  /** Resolves when it is verified. */
+  verifiedText: () => Promise<string | undefined>;
+}>;
+
+/** A previous block of the index. */
+export function indexedPrevious(text: string | undefined): PreviousBlock {
+  const known = () => Promise.resolve(text);
+  return { text: known, verifiedText: known };
+}
+
 /** A request for a block. */
 export type BlockQuestion = Readonly<{
   height: number;
-  /** The JSON of the previous block, if it is known when the transactions have arrived. */
-  previous: () => Promise<string | undefined>;
+  previous: PreviousBlock;
   /**
    * The required hash of the previous block; undefined when the caller checks the link.
    */
@@ -124,26 +137,30 @@ async function fetchFrom(
   parts: FetchParts,
   signal: AbortSignal,
 ): Promise<FetchedBlock | string> {
-  const block = readOr(text);
+  const block = readRequested(text, question);
   if (typeof block === "string") return block;
-  if (block.height !== question.height) return `the block has height ${block.height}`;
-  if (question.follows !== undefined && block.previous !== question.follows)
-    return "the block does not follow the one before it";
   const slots = block.txs.map((id): Slot => ({ id, asked: undefined, wrong: new Set(), fault: "" }));
-  // Each round excludes at least one node for at least one transaction.
+  let previousOf = question.previous.text;
+  // Each round but one excludes at least one node for at least one transaction.
   for (;;) {
     await fetchSlots(slots, question, parts, signal);
     const heldBytes = slots.reduce((sum, slot) => sum + sizeOf(slot), text.length);
-    const response = await check(text, slots, question, parts, signal);
-    if (response.kind === "rejected") return response.reason;
+    const previous = await previousOf();
+    const response = await check(text, slots, previous, question, parts, signal);
     if (response.kind === "accepted") return fetchedOf(block, slots, response, heldBytes);
-    for (const { txIndex, reason } of response.transactions) blame(slots[txIndex], reason, parts);
+    if (response.kind === "rejected") {
+      // The fault may be in the previous block, which another node may have altered.
+      if ((await question.previous.verifiedText()) === previous) return response.reason;
+      previousOf = question.previous.verifiedText;
+    } else for (const { txIndex, reason } of response.transactions) blame(slots[txIndex], reason, parts);
   }
 }
 
-function readOr(text: string): Block | string {
+function readRequested(text: string, { height, follows }: BlockQuestion): Block | string {
   try {
-    return readBlock(text);
+    const block = readBlock(text);
+    if (block.height !== height) return `the block has height ${block.height}`;
+    return follows !== undefined && block.previous !== follows ? "the block does not follow the one before it" : block;
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     return String(error.context["reason"] ?? error.message);
@@ -176,6 +193,7 @@ async function fetchSlots(
 async function check(
   text: string,
   slots: readonly Slot[],
+  previous: string | undefined,
   question: BlockQuestion,
   parts: FetchParts,
   signal: AbortSignal,
@@ -184,7 +202,7 @@ async function check(
   const job: CheckBlockJob = {
     block: text,
     transactions,
-    previous: await question.previous(),
+    previous,
     isMainNet: question.isMainNet,
   };
   const transfer = transactions.flatMap((bytes) => (bytes === null ? [] : largeBuffer(bytes)));

@@ -15,7 +15,7 @@ import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "../lib/l
 import type { IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import { type BlockWindow, openWindow } from "./block-window.ts";
-import { type FetchedBlock, type FetchParts, fetchBlock } from "./fetch-block.ts";
+import { type FetchedBlock, type FetchParts, fetchBlock, indexedPrevious } from "./fetch-block.ts";
 import type { ChainChoice, ChosenChain } from "./heaviest-chain.ts";
 
 /** A block that was added to the index. */
@@ -386,10 +386,9 @@ async function fetchLinked(
   { reader, fetch }: FollowerOptions,
   signal: AbortSignal,
 ): Promise<FetchedBlock> {
-  const before = reader.blockText(height - 1)?.text;
   const question = {
     height,
-    previous: async () => before,
+    previous: indexedPrevious(reader.blockText(height - 1)?.text),
     follows: reader.block(height - 1)?.hash,
     onText: () => undefined,
     isMainNet: await questions.isMainNet(signal),

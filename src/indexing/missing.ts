@@ -23,7 +23,7 @@ import type {
 } from "../store/index/index-types.ts";
 import type { BlockRef } from "../store/index/index-writer.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
-import { type FetchParts, fetchBlock } from "./fetch-block.ts";
+import { type FetchParts, fetchBlock, indexedPrevious } from "./fetch-block.ts";
 import { type AskedTransaction, askTransaction, checkTransactions } from "./fetch-transaction.ts";
 
 export type MissingOptions = Readonly<{
@@ -150,7 +150,7 @@ async function findLayout(block: Block, { reader, fetch, log }: MissingOptions, 
   const { height, hash } = block;
   const question = {
     height,
-    previous: async () => reader.blockText(height - 1)?.text,
+    previous: indexedPrevious(reader.blockText(height - 1)?.text),
     follows: undefined,
     onText: () => undefined,
     isMainNet: false,

@@ -19,6 +19,7 @@ import { silentLog } from "../../src/lib/log.ts";
 import { createSemaphore } from "../../src/lib/semaphore.ts";
 import type { Pool, Workers } from "../../src/threads/pool.ts";
 import { checkBlock, checkHeaders } from "../../workers/verify.ts";
+import { createRandom } from "../support/random.ts";
 import { eventually } from "../support/until.ts";
 import { openDirectIndex } from "./direct-index.ts";
 
@@ -53,23 +54,27 @@ const length = 60;
 const chain = chainOf("writes", length);
 const other = chainOf("other", length);
 
-/** Follows blocks, with writes that take longer than fetches. @returns The number of blocks of each write. */
-async function follow(name: string, blocks: readonly Block[], tip: number): Promise<readonly number[]> {
+/** A node with these blocks. */
+function nodeOf(url: string, blocks: readonly Pick<Block, "hash" | "fields">[]): Node {
   const ok = <Value>(value: Value) => ({ kind: "ok", value }) as const;
-  const node = {
-    url: "http://node",
+  return {
+    url,
     info: async () => ok(JSON.stringify({ height: length - 1, current: blocks.at(-1)?.hash })),
     height: async () => fault("connect", "closed"),
     blockText: async (at: number) => ok(writeJson(blocks[at]?.fields ?? {})),
     close: () => undefined,
   } as unknown as Node;
+}
+
+/** Follows nodes, with writes that take longer than fetches. */
+async function follow(name: string, all: readonly Node[], tip: number) {
   const jobs = { checkBlock, checkHeaders } as const;
   const pool = {
     run: async (job: keyof typeof jobs, question: never) => jobs[job](question),
   } as unknown as Pool<Workers["verify"]>;
   const clock = () => 1_700_000_000_000;
-  const random = () => 0.5;
-  const nodes = createNodes([node], { clock, random, log: silentLog });
+  const random = createRandom(1).next;
+  const nodes = createNodes(all, { clock, random, log: silentLog });
   const index = openDirectIndex(join(folder, `${name}.sqlite`), clock);
   const parts = { nodes, reader: index.reader, pool, clock, random, log: silentLog };
   const writes: number[] = [];
@@ -105,7 +110,7 @@ async function follow(name: string, blocks: readonly Block[], tip: number): Prom
     );
     expect(heights).toEqual(Array.from({ length: tip + 1 }, (_, height) => height));
     expect(index.reader.tip()?.hash).toBe(chain[tip]?.hash);
-    return writes;
+    return { writes, failures: follower.status().failures, sources: nodes.sourceStatus() };
   } finally {
     await follower.close();
     index.close();
@@ -113,14 +118,22 @@ async function follow(name: string, blocks: readonly Block[], tip: number): Prom
 }
 
 test("blocks that arrive during a write are stored in the next one together, and announced in order", async () => {
-  const writes = await follow("whole", chain, length - 1);
+  const { writes } = await follow("whole", [nodeOf("http://node", chain)], length - 1);
   expect(writes.reduce((sum, count) => sum + count, 0)).toBe(length);
   expect(writes.length).toBeLessThan(length);
   expect(Math.max(...writes)).toBeLessThanOrEqual(16);
 });
 
 test("the blocks before one that does not follow them are stored, and none from there on", async () => {
-  await follow("torn", [...chain.slice(0, 30), ...other.slice(30)], 29);
+  await follow("torn", [nodeOf("http://node", [...chain.slice(0, 30), ...other.slice(30)])], 29);
+});
+
+test("a node is not blamed for the blocks after those that another node has altered", async () => {
+  const altered = chain.map(({ hash, fields }) => ({ hash, fields: { ...fields, weave_size: "1" } }));
+  const { sources } = await follow("altered", [nodeOf("http://altered", altered), nodeOf("http://honest", chain)], 59);
+  const wrongs = new Map(sources.map(({ url, wrongs }) => [url, wrongs]));
+  expect(wrongs.get("http://altered")).toBeGreaterThan(0);
+  expect(wrongs.get("http://honest")).toBe(0);
 });
 
 test("a write of several blocks stores all of them or none", async () => {
