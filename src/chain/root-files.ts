@@ -10,7 +10,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { type Id, idBytes } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
-import { type Cdb64File, type Cdb64Response, cdb64HeaderSize, lookUpCdb64 } from "../lib/cdb64.ts";
+import { type Cdb64File, type Cdb64Response, cdb64HeaderSize, hasCdb64Slots, lookUpCdb64 } from "../lib/cdb64.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
   failureOf,
@@ -337,8 +337,10 @@ function openRemote(url: string, timeouts: HttpTimeouts, reach: Reach | undefine
   async function headOf(signal: AbortSignal): Promise<Head> {
     if (stored !== undefined) return stored;
     const { bytes, size, mark } = await readRange(http, url, 0, cdb64HeaderSize, signal);
-    stored = { header: bytes, size, mark };
-    return stored;
+    const head = { header: bytes, size, mark };
+    // A look-up in an index without items reads nothing else, and would not notice that the file was replaced.
+    if (hasCdb64Slots(bytes)) stored = head;
+    return head;
   }
 
   return {

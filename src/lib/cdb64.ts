@@ -73,6 +73,12 @@ export async function lookUpCdb64(file: Cdb64File, key: Uint8Array): Promise<Cdb
   return { kind: "absent" };
 }
 
+/** Whether a table of the header has slots; otherwise the file contains no keys. */
+export function hasCdb64Slots(header: Uint8Array): boolean {
+  for (let at = 8; at < cdb64HeaderSize; at += 16) if (readNumber(header, at) !== 0n) return true;
+  return false;
+}
+
 /** The offsets of records with this hash, and whether the search ends at this page. */
 function readPage(page: Uint8Array, hash: bigint) {
   const records: bigint[] = [];

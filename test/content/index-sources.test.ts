@@ -230,3 +230,11 @@ describe("a fault is", () => {
     expect(await codeOf(harnessOf(await sourceOf()), item.id)).toBe("source_failed");
   });
 });
+
+test("an index at a URL that had no items yet is found when it was replaced", async () => {
+  const files: Record<string, Uint8Array> = { "/items.cdb": writeRootIndex([]) };
+  const harness = harnessOf(`${(await serverOf(files)).url}/items.cdb`);
+  expect(await codeOf(harness, madeId(78))).toBe("not_found");
+  files["/items.cdb"] = index;
+  await expectFound(harness);
+});
