@@ -68,7 +68,7 @@ export const peersStoredMax = 200;
 /** Interval between requests for `/info`. Milliseconds. */
 export const infoEveryMs = 30_000;
 
-/** Interval between requests for lists. Milliseconds. */
+/** Interval between requests for lists while there are peers; without peers it is `infoEveryMs`. Milliseconds. */
 export const learnEveryMs = 600_000;
 
 /** Entries that are taken from one list. */
@@ -137,7 +137,9 @@ export function openPeers(options: PeersOptions): Peers {
   }
 
   async function round(signal: AbortSignal): Promise<void> {
-    if (clock() - learnedAt >= learnEveryMs) {
+    const hasPeers = table.all().length > 0;
+    // Without peers the lists may have failed: at the start, or while this machine had no network.
+    if (clock() - learnedAt >= (hasPeers ? learnEveryMs : infoEveryMs)) {
       learnedAt = clock();
       await learn(signal);
     }

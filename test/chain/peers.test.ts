@@ -150,6 +150,29 @@ describe("peers are learned", () => {
     expect(peers.list().map(({ url }) => url)).toEqual([good.url]);
   });
 
+  test("half a minute after a start at which no list could be had, not ten minutes after it", async () => {
+    const peer = await machine();
+    const node = await machine({ nodes: [`127.0.0.1:${portOf(peer)}`] });
+    node.setFault(() => ({ kind: "response", response: { status: 503 } }));
+    const { peers, time } = peersOf({ nodes: [node] }, { ports: [portOf(peer)] });
+    await peers.round(none);
+    node.setFault(() => undefined);
+    time.now += infoEveryMs - 1;
+    await peers.round(none);
+    expect(peers.list()).toEqual([]);
+    time.now += 1;
+    await peers.round(none);
+    expect(peers.list().map(({ url }) => url)).toEqual([peer.url]);
+    const lists = () => node.requests.filter((line) => line === "GET /peers").length;
+    expect(lists()).toBe(2);
+    time.now += learnEveryMs - 1;
+    await peers.round(none);
+    expect(lists()).toBe(2);
+    time.now += 1;
+    await peers.round(none);
+    expect(lists()).toBe(3);
+  });
+
   test("at most 200, at most 50 of one list, and a limited number on one host", async () => {
     const asked = new Set<string>();
     const resolve = async (name: string) => {
