@@ -27,6 +27,7 @@ import {
   type PartitionHeights,
   readPartition,
   removeCovered,
+  removePartition,
   writePartitionRecord,
   writtenPartitions,
 } from "./partition.ts";
@@ -73,7 +74,7 @@ export async function importFolder(folder: string, parts: ImportParts): Promise<
   try {
     const take = async (partition: ForeignPartition, heights: PartitionHeights) => {
       const leftOut = await files.convert(partition, heights, parts.signal);
-      return { partition: readPartition(parts.storeFolder, heights), leftOut };
+      return { partition: readPartition(parts.storeFolder, heights), leftOut, isAdded: true };
     };
     return await importAll(foreign, take, parts);
   } finally {
@@ -88,20 +89,22 @@ async function importRecorded(
   parts: ImportParts,
 ): Promise<ImportProgress> {
   const { storeFolder, signal } = parts;
+  const isOwnFolder = realpathSync(folder) === realpathSync(storeFolder);
   let files: ForeignFiles | undefined;
   const take = async (source: PartitionHeights, heights: PartitionHeights) => {
     const partition = readPartition(folder, source);
-    if (isSame(source, heights)) return { partition: takeFiles(partition, storeFolder), leftOut: 0 };
+    if (isSame(source, heights))
+      return { partition: takeFiles(partition, storeFolder), leftOut: 0, isAdded: !isOwnFolder };
     // The other heights are in the store: the rest is written again as a partition of its own.
     await checkRecord(partition, signal);
     files ??= await openForeignFiles(folder, { ...parts, origin: "Cairn" });
     const leftOut = await files.convert(recordedPaths(partition), heights, signal);
-    return { partition: readPartition(storeFolder, heights), leftOut };
+    return { partition: readPartition(storeFolder, heights), leftOut, isAdded: true };
   };
   try {
     const progress = await importAll(found, take, parts);
     // In the folder of the store, such as after a fetch: a partition whose rest was written again is there twice.
-    if (realpathSync(folder) === realpathSync(storeFolder)) {
+    if (isOwnFolder) {
       const loaded = parts.reader.storedPartitions.loadedHeights();
       for (const heights of found)
         if (!loaded.some(({ first, last }) => isSame(heights, { start: first, end: last })))
@@ -128,7 +131,14 @@ async function checkRecord({ folder, files }: LoadedPartition, signal: AbortSign
 type TakeHeights<Source> = (
   source: Source,
   heights: PartitionHeights,
-) => Promise<Readonly<{ partition: LoadedPartition; leftOut: number }>>;
+) => Promise<
+  Readonly<{
+    partition: LoadedPartition;
+    leftOut: number;
+    /** Whether the folder has the partition only because of this import. */
+    isAdded: boolean;
+  }>
+>;
 
 async function importAll<Source extends PartitionHeights>(
   found: readonly Source[],
@@ -171,10 +181,26 @@ async function importHeights<Source extends PartitionHeights>(
   source: Source,
   heights: PartitionHeights,
   take: TakeHeights<Source>,
-  { store, reader, index, signal }: ImportParts,
+  parts: ImportParts,
 ): Promise<Readonly<{ rows: number; items: number; leftOut: number }>> {
-  const { start, end } = heights;
-  const { partition, leftOut } = await take(source, heights);
+  const { partition, leftOut, isAdded } = await take(source, heights);
+  try {
+    const items = await loadAndRecord(partition, parts);
+    return { rows: partition.files.reduce((sum, { rows }) => sum + rows, 0), items, leftOut };
+  } catch (error) {
+    // It would hide smaller partitions of these heights (duckdb-files.ts). One that was only stopped is continued.
+    if (isAdded && !parts.signal.aborted) removePartition(parts.storeFolder, heights);
+    throw error;
+  }
+}
+
+/** Loads a partition of the folder of the store, checks and records it. @returns Items that were not listed before. */
+async function loadAndRecord(
+  partition: LoadedPartition,
+  { store, reader, index, signal }: ImportParts,
+): Promise<number> {
+  const { start, end } = partition;
+  const heights = { start, end };
   await store.load(partition, signal);
   await checkContinues(heights, { store, reader, signal });
   const hash = await lastBlockOf(store, end, signal);
@@ -182,7 +208,7 @@ async function importHeights<Source extends PartitionHeights>(
   const lastBlock = hash === undefined ? null : new Uint8Array(Buffer.from(hash, "hex"));
   if (!index.addStoredPartition({ first: start, last: end, lastBlock, foreignItems: items }))
     throw new Error(`heights ${start} to ${end} end with another block than the chain that this gateway follows`);
-  return { rows: partition.files.reduce((sum, { rows }) => sum + rows, 0), items, leftOut };
+  return items;
 }
 
 /** Checks that the first block names the last one of a recorded partition before it. @throws Error when it does not. */

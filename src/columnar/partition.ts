@@ -390,7 +390,8 @@ function sizeOf(folder: string, path: string): number | undefined {
   return statSync(join(folder, path), { throwIfNoEntry: false })?.size;
 }
 
-function removePartition(folder: string, heights: PartitionHeights): void {
+/** Removes a partition; its record first, without which its files are not read. */
+export function removePartition(folder: string, heights: PartitionHeights): void {
   rmSync(recordPath({ folder, ...heights }), { force: true });
   for (const table of exportTables) rmSync(join(folder, directoryOf(table, heights)), { recursive: true, force: true });
 }

@@ -228,6 +228,37 @@ describe(`an import into an empty index (seed ${seed})`, () => {
     }, first.path);
   });
 
+  test("that was rejected does not hide smaller partitions of the same heights", async () => {
+    using other = exportedChain(seed + 1, 150);
+    using wrong = temporaryFolder();
+    await other.exportTo(wrong.path, { start: 100, end: 109 });
+    using damaged = temporaryFolder();
+    await chain.exportTo(damaged.path, { start: 100, end: 109 });
+    const [path = ""] = parquetFiles(damaged.path, "tags");
+    writeFileSync(
+      path,
+      (await Bun.file(path).bytes()).map((byte, at) => (at === 40 ? byte ^ 1 : byte)),
+    );
+    using first = temporaryFolder();
+    await chain.exportTo(first.path, { start: 100, end: 101 });
+    using small = temporaryFolder();
+    for (const start of [102, 104, 106, 108]) await chain.exportTo(small.path, { start, end: start + 1 });
+    const expected = [...(await itemsOf(first.path)), ...(await itemsOf(small.path))].map(([, id]) => String(id));
+
+    for (const [rejected, reason] of [
+      [wrong, "do not continue the block 101"],
+      [damaged, "does not have the SHA-256 of its record"],
+    ] as const)
+      await withGateway(async ({ file, store, folder, import: run }) => {
+        const parts = { store, storeFolder: folder, libraryFolder: folder, reader: file.reader, index: file.writer };
+        if (rejected === wrong) await run();
+        expect(await importFolder(rejected.path, { ...parts, signal }).catch(String)).toContain(reason);
+        if (rejected !== wrong) await run();
+        await importFolder(small.path, { ...parts, signal });
+        expect({ seed, ids: await listedIds(file, store) }).toEqual({ seed, ids: expected });
+      }, first.path);
+  });
+
   test("rejects a folder without partitions, and a damaged file, also of a grown partition", async () => {
     using empty = temporaryFolder();
     await withGateway(async ({ import: run }) => {
