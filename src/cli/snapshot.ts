@@ -5,7 +5,7 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, realpathSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { exitCodes, isMisuse, misuse } from "../app/complaints.ts";
@@ -19,6 +19,7 @@ import { type ImportProgress, importFolder } from "../columnar/import-folder.ts"
 import { openColumnStore } from "../columnar/open-store.ts";
 import {
   type ExportedFile,
+  forgetPartition,
   hasHeights,
   readPartition,
   writePartitionRecord,
@@ -44,8 +45,9 @@ import { countText } from "../lib/quantity-text.ts";
 import { replaceFile, syncFolder } from "../store/durable-file.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
 import { openIndexWriter } from "../store/index/index-writer.ts";
+import type { StoredHeights } from "../store/index/stored-partitions.ts";
 import { readServiceUrl } from "./service-client.ts";
-import { createBar, errorScreen } from "./terminal.ts";
+import { type Bar, createBar, errorScreen } from "./terminal.ts";
 import { eachAtOnce } from "./upload/item-sender.ts";
 import { runUpload, type UploadOptions } from "./upload/upload.ts";
 import { verifyAtGateway } from "./verify-gateway.ts";
@@ -111,16 +113,15 @@ export async function fetchSnapshot(config: Config, options: FetchOptions): Prom
     const http = openHttp(timeouts);
     closers.add("http", http.close);
     const source = { http, gateway, stop };
-    await downloadFiles(await readVerified(source, id), source, data, (done, total) =>
-      bar.show(done / total, `fetching ${done} of ${countText(total, "file")}`),
-    );
-    bar.show(1, `verifying ${countText(sample, "row")}`);
-    const sampled = await verifySample(source, data, sample);
-    const store = await openColumnStore(storeOptions);
-    closers.add("columnar store", store.close);
-    const result = await importInto(data, store, stop.signal);
+    const published = await readVerified(source, id);
+    const report = await withFiles(published, source, data, bar, async () => {
+      bar.show(1, `verifying ${countText(sample, "row")}`);
+      const sampled = await verifySample(source, data, sample);
+      const store = await openColumnStore(storeOptions);
+      closers.add("columnar store", store.close);
+      return { ...(await importInto(data, store, stop.signal)), ...sampled };
+    });
     bar.end();
-    const report = { ...result, ...sampled };
     process.stdout.write(options.json ? jsonText(report) : reportText(report, config));
     return exitCodes.done;
   } catch (error) {
@@ -188,25 +189,50 @@ async function provenBytes({ http, gateway, stop }: Source, id: Id): Promise<Uin
   return concatBytes(pieces);
 }
 
-/** Downloads the files that are not here yet, and writes the records of the partitions. */
-async function downloadFiles(
+/**
+ * Downloads the files that are not here yet, writes the records of the partitions, and calls `work`.
+ *
+ * When one of them fails, the records are removed, except those of partitions that the index has recorded: rows that
+ * were not verified must not be taken for those of another snapshot. The files stay for the next attempt.
+ */
+async function withFiles<Result>(
   { snapshot, ids }: Published,
   source: Source,
   data: DataFolder,
-  onProgress: (done: number, total: number) => void,
-): Promise<void> {
+  bar: Pick<Bar, "show">,
+  work: () => Promise<Result>,
+): Promise<Result> {
   // The store has these heights, perhaps with rows that only it has: their files are not replaced.
   const partitions = snapshot.partitions.filter((partition) => !hasHeights(data.columnar, partition));
   const files = partitions.flatMap((partition) => partition.files);
   let done = 0;
-  await eachAtOnce(files.values(), requestsAtOnce, source.stop, async (file) => {
-    const id = ids.get(file.path);
-    if (id === undefined) throw new Error(`the manifest of the snapshot has no ${file.path}`);
-    await downloadFile(file, id, source, data.columnar);
-    done += 1;
-    onProgress(done, files.length);
-  });
-  for (const partition of partitions) writePartitionRecord(data.columnar, { ...partition, folder: data.columnar });
+  try {
+    await eachAtOnce(files.values(), requestsAtOnce, source.stop, async (file) => {
+      const id = ids.get(file.path);
+      if (id === undefined) throw new Error(`the manifest of the snapshot has no ${file.path}`);
+      await downloadFile(file, id, source, data.columnar);
+      done += 1;
+      bar.show(done / files.length, `fetching ${done} of ${countText(files.length, "file")}`);
+    });
+    for (const partition of partitions) writePartitionRecord(data.columnar, { ...partition, folder: data.columnar });
+    return await work();
+  } catch (error) {
+    const loaded = loadedHeights(data);
+    for (const partition of partitions)
+      if (!loaded.some(({ first, last }) => first === partition.start && last === partition.end))
+        forgetPartition(data.columnar, partition);
+    throw error;
+  }
+}
+
+function loadedHeights(data: DataFolder): readonly StoredHeights[] {
+  if (!existsSync(data.index)) return [];
+  const reader = openIndexReader(data.index);
+  try {
+    return reader.storedPartitions.loadedHeights();
+  } finally {
+    reader.close();
+  }
 }
 
 async function downloadFile(file: ExportedFile, id: Id, source: Source, folder: string): Promise<void> {

@@ -392,8 +392,13 @@ function sizeOf(folder: string, path: string): number | undefined {
 
 /** Removes a partition; its record first, without which its files are not read. */
 export function removePartition(folder: string, heights: PartitionHeights): void {
-  rmSync(recordPath({ folder, ...heights }), { force: true });
+  forgetPartition(folder, heights);
   for (const table of exportTables) rmSync(join(folder, directoryOf(table, heights)), { recursive: true, force: true });
+}
+
+/** Removes the record of a partition, without which its files are not read. */
+export function forgetPartition(folder: string, heights: PartitionHeights): void {
+  rmSync(recordPath({ folder, ...heights }), { force: true });
 }
 
 /** Removes the files of earlier runs: of this partition, and of smaller partitions within its heights. */

@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { complaintsIn } from "../cli/command.ts";
@@ -37,28 +37,34 @@ async function cairn(dataDir: string, ...words: string[]) {
   return { text, errors: complaintsIn(output), code };
 }
 
+/** Exports the final heights in partitions of a size, and publishes them. @returns The id of the mined manifest. */
+async function publish(exported: string, partition: string): Promise<string> {
+  const { node, upload, gateway } = program.line;
+  await eventually(
+    async () => (await cairn(program.folder, "export", exported, "--partition", partition, "--items-only")).code,
+    (code) => code === 0,
+  );
+  const published = await cairn(program.folder, "snapshot", "publish", exported, "--to", upload, "--yes", "--json");
+  expect(published.errors).toBe("");
+  const { id } = JSON.parse(published.text).manifest;
+  await eventually(
+    async () => {
+      await fetch(`${node}/mine`, { method: "POST" });
+      return (await fetch(`${gateway}/svc/proof/${id}`)).json();
+    },
+    ({ block }) => block !== undefined && block !== null,
+  );
+  return id;
+}
+
+const partitionsIn = (folder: string): string[] => readdirSync(join(folder, "partitions")).toSorted();
+
 describe("a snapshot", () => {
   let manifest = "";
-  const exported = () => join(work, "history");
 
   test("is published as signed items with a manifest", async () => {
-    const { node, upload, gateway } = program.line;
-    await fetch(`${node}/mine/30`, { method: "POST" });
-    await eventually(
-      async () => (await cairn(program.folder, "export", exported(), "--partition", "10", "--items-only")).code,
-      (code) => code === 0,
-    );
-    const words = ["snapshot", "publish", exported(), "--to", upload, "--yes", "--json"];
-    const published = await cairn(program.folder, ...words);
-    expect(published.errors).toBe("");
-    manifest = JSON.parse(published.text).manifest.id;
-    await eventually(
-      async () => {
-        await fetch(`${node}/mine`, { method: "POST" });
-        return (await fetch(`${gateway}/svc/proof/${manifest}`)).json();
-      },
-      ({ block }) => block !== undefined && block !== null,
-    );
+    await fetch(`${program.line.node}/mine/30`, { method: "POST" });
+    manifest = await publish(join(work, "history"), "10");
   }, 120_000);
 
   test("is fetched, verified and imported; a second fetch adds nothing", async () => {
@@ -108,4 +114,33 @@ describe("a snapshot", () => {
     await altering.stop(true);
     expect([code, errors]).toEqual([1, `cairn: ${path} (${id}) does not have the stated SHA-256\n`]);
   }, 60_000);
+
+  test("whose rows the proofs contradict is not taken for another snapshot of the same heights", async () => {
+    const { gateway } = program.line;
+    const other = await publish(join(work, "other-history"), "5");
+    const folder = join(work, "corrected");
+    const { paths } = await (await fetch(`${gateway}/raw/${manifest}`)).json();
+    const ofSnapshot = [manifest, ...Object.values(paths as Record<string, { id: string }>).map(({ id }) => id)];
+    const altering = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: async (request) => {
+        const { pathname, search } = new URL(request.url);
+        const response = await fetch(`${gateway}${pathname}${search}`, { headers: request.headers });
+        if (!pathname.startsWith("/raw/") || ofSnapshot.includes(pathname.slice(5))) return response;
+        const { status, headers } = response;
+        return new Response(
+          (await response.bytes()).map((byte) => byte ^ 1),
+          { status, headers },
+        );
+      },
+    });
+    const words = ["snapshot", "fetch", manifest, "--gateway", `http://127.0.0.1:${altering.port}`];
+    const { code, errors } = await cairn(folder, ...words);
+    await altering.stop(true);
+    expect([code, errors]).toEqual([1, expect.stringMatching(/^cairn: the row of [\w-]{43} is wrong: /)]);
+    const { text } = await cairn(folder, "snapshot", "fetch", other, "--gateway", gateway, "--json");
+    expect(JSON.parse(text).partitions).toBe(partitionsIn(join(work, "other-history")).length);
+    expect(partitionsIn(join(folder, "columnar"))).toEqual(partitionsIn(join(work, "other-history")));
+  }, 120_000);
 });
