@@ -24,6 +24,7 @@ import { openHttp } from "../lib/http-client.ts";
 import { printable } from "../lib/printable.ts";
 import { bytesText } from "../lib/quantity-text.ts";
 import { readServiceUrl } from "./service-client.ts";
+import { isClosedPipe } from "./terminal.ts";
 import { type Assumptions, readAssumptions } from "./verify.ts";
 import { type Verification, verifyAtGateway } from "./verify-gateway.ts";
 
@@ -58,8 +59,8 @@ export async function runGet(options: GetOptions): Promise<number> {
       process.stderr.write(`${printable(faultText(verification))}\n`);
       return exitCodes.failed;
     }
-    if (output === undefined) await pipeline(createReadStream(path), process.stdout, { end: false });
-    else renameSync(path, resolve(output));
+    if (output !== undefined) renameSync(path, resolve(output));
+    else if ((await print(path)) === "closed") return exitCodes.done;
     const shown = outcome === "proven" ? "proven by its block" : "signed by its owner, in no block yet";
     process.stderr.write(`${assumptions.id}: ${bytesText(size)}, ${shown}\n`);
     return exitCodes.done;
@@ -86,12 +87,23 @@ async function download({ path, signal, ...question }: Download): Promise<Verifi
   }
 }
 
+/** Prints the verified content. @returns "closed" when its reader wants no more of it, as `head` does. */
+async function print(path: string): Promise<"complete" | "closed"> {
+  try {
+    await pipeline(createReadStream(path), process.stdout, { end: false });
+    return "complete";
+  } catch (error) {
+    if (isClosedPipe(error)) return "closed";
+    throw error;
+  }
+}
+
 /** A write may be short. */
 function writeWhole(file: number, piece: Uint8Array): void {
   for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at);
 }
 
-/** A new folder on the disk of the output, so that a rename puts the whole file in place. @throws Misuse. */
+/** A new folder, for a file on the disk of the output: a rename then puts it in place whole. @throws Misuse. */
 function temporaryFolder(output: string | undefined): string {
   if (output === undefined) return mkdtempSync(join(tmpdir(), "cairn-get-"));
   const path = resolve(output);

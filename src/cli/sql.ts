@@ -13,6 +13,7 @@ import { openSqlFolder, RejectedSql, type SqlFolder } from "../columnar/duckdb-s
 import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
 import { jsonText, printable, printableLines } from "../lib/printable.ts";
+import { isClosedPipe } from "./terminal.ts";
 
 export type SqlCommandOptions = Readonly<{
   query: string;
@@ -96,11 +97,6 @@ function hintFor(detail: string): string {
   if (/Out of Memory/.test(detail)) return "select fewer rows or columns, or group by fewer values\n";
   if (/No files found|No such file/.test(detail)) return "an export has replaced files: run the command again\n";
   return "";
-}
-
-/** The reader of the output has closed it, such as `head`. */
-function isClosedPipe(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "EPIPE";
 }
 
 type Row = readonly unknown[];

@@ -283,10 +283,16 @@ describe("as a process", () => {
 describe("cairn get", () => {
   const { deep, long, chunked, pendingFirst, curved } = chain;
   const target = join(folder, "written");
-  const get = async (...words: string[]) => {
-    const child = Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), "get", ...words], {
+  const get = (...words: string[]) => run([process.execPath, join(repositoryRoot, "src/main.ts"), "get", ...words]);
+  /** Runs `cairn get` of an item, followed by more of a line of a shell. */
+  const getInShell = (id: string, rest: string) => {
+    const line = `set -o pipefail; "$1" "$2" get ${id} --gateway ${gateway} ${rest}`;
+    return run(["/bin/bash", "-c", line, "", process.execPath, join(repositoryRoot, "src/main.ts")]);
+  };
+  const run = async (command: readonly string[]) => {
+    const child = Bun.spawn([...command], {
       cwd: folder,
-      env: { PATH: "", TMPDIR: folder },
+      env: { PATH: "/usr/bin:/bin", TMPDIR: folder },
       stdout: "pipe",
       stderr: "pipe",
     });
@@ -328,6 +334,12 @@ describe("cairn get", () => {
       expect(errors).toContain(reason);
     }
     expect(existsSync(target)).toBe(false);
+  });
+
+  test("ends without an error when the reader of its output wants no more", async () => {
+    const { code, out, errors } = await getInShell(long.id, "| head -c 10");
+    expect([code, Buffer.from(out)]).toEqual([0, Buffer.from(long.bytes.subarray(0, 10))]);
+    expect(errors).toBe("");
   });
 
   test("an older file stays when the verification fails", async () => {
