@@ -8,6 +8,7 @@
 import {
   closeSync,
   createReadStream,
+  createWriteStream,
   fsyncSync,
   mkdtempSync,
   openSync,
@@ -59,8 +60,8 @@ export async function runGet(options: GetOptions): Promise<number> {
       process.stderr.write(`${printable(faultText(verification))}\n`);
       return exitCodes.failed;
     }
-    if (output !== undefined) renameSync(path, resolve(output));
-    else if ((await print(path)) === "closed") return exitCodes.done;
+    if (output !== undefined && !isSpecial(output)) renameSync(path, resolve(output));
+    else if ((await copyTo(output, path)) === "closed") return exitCodes.done;
     const shown = outcome === "proven" ? "proven by its block" : "signed by its owner, in no block yet";
     process.stderr.write(`${assumptions.id}: ${bytesText(size)}, ${shown}\n`);
     return exitCodes.done;
@@ -87,15 +88,27 @@ async function download({ path, signal, ...question }: Download): Promise<Verifi
   }
 }
 
-/** Prints the verified content. @returns "closed" when its reader wants no more of it, as `head` does. */
-async function print(path: string): Promise<"complete" | "closed"> {
+/**
+ * Copies the verified content to standard output, or to a pipe or device, which a rename would replace.
+ *
+ * @returns "closed" when the reader wants no more of it, as `head` does.
+ */
+async function copyTo(output: string | undefined, path: string): Promise<"complete" | "closed"> {
+  const content = createReadStream(path);
   try {
-    await pipeline(createReadStream(path), process.stdout, { end: false });
+    if (output === undefined) await pipeline(content, process.stdout, { end: false });
+    else await pipeline(content, createWriteStream(output));
     return "complete";
   } catch (error) {
     if (isClosedPipe(error)) return "closed";
     throw error;
   }
+}
+
+/** Whether a path is of a pipe, a device or a socket. */
+function isSpecial(output: string): boolean {
+  const found = statSync(output, { throwIfNoEntry: false });
+  return found !== undefined && !found.isFile() && !found.isDirectory();
 }
 
 /** A write may be short. */
@@ -105,7 +118,7 @@ function writeWhole(file: number, piece: Uint8Array): void {
 
 /** A new folder, for a file on the disk of the output: a rename then puts it in place whole. @throws Misuse. */
 function temporaryFolder(output: string | undefined): string {
-  if (output === undefined) return mkdtempSync(join(tmpdir(), "cairn-get-"));
+  if (output === undefined || isSpecial(output)) return mkdtempSync(join(tmpdir(), "cairn-get-"));
   const path = resolve(output);
   if (statSync(dirname(path), { throwIfNoEntry: false })?.isDirectory() !== true)
     throw misuse(`${dirname(path)} is not a folder`);

@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readBlock } from "../../src/arweave/block.ts";
@@ -340,6 +340,15 @@ describe("cairn get", () => {
     const { code, out, errors } = await getInShell(long.id, "| head -c 10");
     expect([code, Buffer.from(out)]).toEqual([0, Buffer.from(long.bytes.subarray(0, 10))]);
     expect(errors).toBe("");
+  });
+
+  test("writes to a pipe that is its output, which stays a pipe", async () => {
+    const pipe = join(folder, "pipe");
+    expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+    const { code, out } = await getInShell(deep.id, `-o ${pipe} & timeout 20 cat ${pipe}; wait $!`);
+    expect([code, Bun.hash(out)]).toEqual([0, Bun.hash(deep.bytes)]);
+    expect(statSync(pipe).isFIFO()).toBe(true);
+    rmSync(pipe);
   });
 
   test("an older file stays when the verification fails", async () => {
