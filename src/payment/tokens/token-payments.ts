@@ -7,8 +7,10 @@
  * Source: docs/reference/payment.md#token-payments.
  * @module
  */
+import { LRUCache } from "lru-cache";
 import { Failure, type FailureCode } from "../../failures.ts";
-import type { Fault } from "../../lib/http-client.ts";
+import { entryLimit } from "../../lib/entry-limit.ts";
+import { type Fault, fault } from "../../lib/http-client.ts";
 import { type RetryPlan, retry } from "../../lib/retry.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import { chainOf, readTransactionId, type Token } from "../addresses.ts";
@@ -21,6 +23,7 @@ import {
   createSettling,
   earlyRejection,
   type Follow,
+  type Settled,
   type SettlingOptions,
   strayRejection,
   unminedRejection,
@@ -48,7 +51,8 @@ export type TokenPayments = Readonly<{
   /**
    * Processes transactions that were found on the chain; transactions without a creditable payment are skipped.
    *
-   * @returns A temporary fault: then some transactions were not processed.
+   * @returns A temporary fault: then some transactions were not processed. A transaction that the chain does not show
+   *   is skipped after an hour.
    * @throws Failure of the prices or the ledger.
    */
   take: (chain: TokenChain, ids: readonly string[], signal: AbortSignal) => Promise<Fault | undefined>;
@@ -84,6 +88,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
   const { ledger, chains, random, log } = options;
   const settle = createSettling(options, createOffering(options));
   const flights = createSingleFlight<Submitted>();
+  const unshown = createUnshown(options);
   const firstObservation = options.firstObservation ?? firstObservationDefault;
 
   async function submit(chain: TokenChain, id: string, signal: AbortSignal): Promise<Submitted> {
@@ -111,6 +116,18 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
     return { payment, isKnown: first?.state === payment.state };
   }
 
+  /** @returns A temporary fault; `unshown`: the scan must find the transaction again. */
+  async function takeOne(chain: TokenChain, id: string, signal: AbortSignal): Promise<Fault | "unshown" | undefined> {
+    const observation = await chain.look(id, signal);
+    if (observation.kind !== "fault") {
+      const settled = await settle(chain, id, { observation, isReplaced: false }, signal);
+      return unshown.isAwaited(`${chain.token}:${id}`, observation, settled) ? "unshown" : undefined;
+    }
+    if (!lastingFaults.has(observation.reason)) return observation;
+    log.error("token payment cannot be read", { id, ...observation });
+    return undefined;
+  }
+
   return {
     chains,
     submit: async (token, text, signal) => {
@@ -127,17 +144,45 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
     },
     take: async (chain, ids, signal) => {
       const known = await ledger.read((tx) => knownTransactions(tx, chain.token, ids));
+      let waiting: Fault | undefined;
       for (const id of ids) {
-        if (known.has(id)) continue;
-        const observation = await chain.look(id, signal);
-        if (observation.kind !== "fault") await settle(chain, id, { observation, isReplaced: false }, signal);
-        else if (lastingFaults.has(observation.reason))
-          log.error("token payment cannot be read", { id, ...observation });
-        else return observation;
+        const taken = known.has(id) ? undefined : await takeOne(chain, id, signal);
+        // The other payments do not wait for a server that is behind.
+        if (taken === "unshown") waiting ??= fault("wrong", `the server listed ${id}, and does not show it`);
+        else if (taken !== undefined) return taken;
       }
-      return undefined;
+      return waiting;
     },
     follow: createFollowing(options, settle),
+  };
+}
+
+/** Time in which the servers of a chain show a transaction that one of them has listed. Milliseconds. */
+const unshownMsMax = 60 * 60_000;
+
+/** Unshown transactions whose time is known; a step of a scan finds a few at once. */
+const unshownMax = 10_000;
+
+/**
+ * Found transactions that the next of several servers does not show yet: without a wait, the scan would pass their
+ * payments for good. The wait has a limit, because a transaction that no server shows would block the scan for ever.
+ */
+function createUnshown({ clock, log }: Pick<TokenPaymentsOptions, "clock" | "log">) {
+  const since = new LRUCache<string, number>(entryLimit(unshownMax));
+  return {
+    /** Whether the scan must find the transaction again. @param key - Of the transaction and its token. */
+    isAwaited: (key: string, { kind }: Observation, { payments, rejection }: Settled): boolean => {
+      const isFollowed = payments.some(({ dueAt }) => dueAt !== undefined);
+      if (kind === "mined" || isFollowed || rejection !== undefined) {
+        since.delete(key);
+        return false;
+      }
+      const at = since.get(key) ?? clock();
+      since.set(key, at);
+      const isAwaited = clock() - at <= unshownMsMax;
+      if (!isAwaited) log.error("token payment cannot be read", { id: key, detail: "no server shows it" });
+      return isAwaited;
+    },
   };
 }
 

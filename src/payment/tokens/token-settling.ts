@@ -261,7 +261,7 @@ function isSame({ sender, quantity }: TokenPayment, transfer: TokenTransfer): bo
 type Seen = Pick<Look, "observation" | "isReplaced">;
 
 /** Payments of one transaction after a check. */
-type Settled = Readonly<{
+export type Settled = Readonly<{
   payments: readonly TokenPayment[];
   /** The rejection of the first uncredited transfer. */
   rejection: Failure | undefined;

@@ -38,6 +38,10 @@ export type ScriptedChain = TokenChain &
     fail: (reason: Fault["reason"] | undefined) => void;
     /** Transactions that no server can give. */
     unreadable: Set<string>;
+    /** Transactions that a scan lists, and the next of several servers does not know. */
+    unknown: Set<string>;
+    /** Mined transactions whose receipt the next of several servers does not have. */
+    behind: Set<string>;
     looks: () => number;
     scans: () => number;
   }>;
@@ -64,6 +68,8 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
   const waiting = new Set<string>();
   const blocks: Block[] = [{ hash: "genesis", ids: [] }];
   const unreadable = new Set<string>();
+  const unknown = new Set<string>();
+  const behind = new Set<string>();
   const calls = { looks: 0, scans: 0, blocks: 0 };
   let failing: Fault["reason"] | undefined;
 
@@ -75,7 +81,8 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
     const outline = { target: address, amount: transaction?.transfers[0]?.amount ?? 0n };
     if (transaction === undefined) return { kind: "absent" };
     const { transfers, succeeded = true, shown = transfers } = transaction;
-    if (waiting.has(id)) return { kind: "waiting", transfers: shown === "nothing" ? undefined : shown, outline };
+    if (waiting.has(id) || behind.has(id))
+      return { kind: "waiting", transfers: shown === "nothing" ? undefined : shown, outline };
     const at = blocks.findIndex(({ ids }) => ids.includes(id));
     const block = blocks[at];
     if (block === undefined) return { kind: "absent" };
@@ -106,6 +113,7 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
       calls.looks += 1;
       await Bun.sleep(0);
       if (unreadable.has(id)) return fault("malformed", "as the test says");
+      if (unknown.has(id)) return problem() ?? { kind: "absent" };
       return problem() ?? viewOf(id);
     },
     status: async ({ height: at, hash }: BlockRef): Promise<TransferStatus | Fault> => {
@@ -144,6 +152,8 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
       failing = reason;
     },
     unreadable,
+    unknown,
+    behind,
     looks: () => calls.looks,
     scans: () => calls.scans,
   };

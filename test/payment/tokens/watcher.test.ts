@@ -118,6 +118,72 @@ test("an invalid transaction is skipped and logged", async () => {
   payment.clock.advance(1);
 });
 
+test("a found payment that the next server does not know yet is credited once it does; others do not wait", async () => {
+  const { chain, watch, begun, balanceIs, pay } = await open();
+  const watcher = watch();
+  await begun(watcher);
+  chain.unknown.add(testHash(1));
+  pay(1, 10n);
+  pay(2);
+  chain.mine(4);
+  await balanceIs(2n);
+  await eventually(
+    async () => watcher.status()[0]?.fault,
+    (fault) => fault?.includes(testHash(1)) === true,
+  );
+  chain.unknown.delete(testHash(1));
+  watcher.wake("ethereum");
+  await balanceIs(22n);
+});
+
+test("a found payment that shows no transfers before its receipt is credited once the server has the receipt", async () => {
+  const { chain, watch, begun, balanceIs } = await open({ confirmations: 1 });
+  const watcher = watch();
+  await begun(watcher);
+  chain.send(testHash(1), { transfers: [transferOf(alice, 10n)], shown: "nothing" });
+  chain.behind.add(testHash(1));
+  chain.mine();
+  await eventually(
+    async () => watcher.status()[0]?.fault,
+    (fault) => fault?.includes(testHash(1)) === true,
+  );
+  chain.behind.delete(testHash(1));
+  watcher.wake("ethereum");
+  await balanceIs(20n);
+});
+
+test("a found payment that no server knows holds up the scan for an hour, and is then skipped and logged", async () => {
+  const { chain, watch, begun, balanceIs, pay, payment, lines: own, ...fixture } = await open({ foundMax: 1 });
+  const { lines } = opened.at(-1)!.fixture;
+  const watcher = watch();
+  await begun(watcher);
+  chain.unknown.add(testHash(1));
+  pay(1, 10n);
+  chain.mine();
+  pay(2);
+  chain.mine(4);
+  const stepped = async () => {
+    const scans = chain.scans();
+    watcher.wake("ethereum");
+    await eventually(
+      async () => chain.scans(),
+      (now) => now > scans,
+    );
+    await eventually(
+      async () => watcher.status()[0]?.fault,
+      (fault) => fault !== undefined,
+    );
+  };
+  await stepped();
+  payment.clock.advance(60 * 60_000);
+  await stepped();
+  expect(await fixture.balance(alice)).toBe(0n);
+  payment.clock.advance(1);
+  watcher.wake("ethereum");
+  await balanceIs(2n);
+  expect(lines.concat(own).map(({ message }) => message)).toContain("token payment cannot be read");
+});
+
 test("a chain with a fault is requested less often, does not delay others, and catches up later", async () => {
   const { chain, watch, begun, balanceIs, pay } = await open();
   const watcher = watch();
