@@ -28,6 +28,12 @@ export const bundleBytesMax = 2 * 2 ** 30;
 /** Number of new items that makes a run due before `waitMs`. */
 const notedItemsMax = 500;
 
+/**
+ * Longest time between two runs: an item whose transaction was stored with an unknown outcome is never noted, and its
+ * receipt promises a bundle. Milliseconds.
+ */
+const lookEveryMs = 10 * 60_000;
+
 /** Items of one transaction, which blocks the event loop for about 8 ms on SQLite (measured). */
 const sliceItemsMax = 200;
 
@@ -43,7 +49,7 @@ export type Planner = Readonly<{
   again: () => void;
   /** Whether `look` is due. */
   isDue: () => boolean;
-  /** Latest time at which `look` is due, Unix milliseconds; `Infinity` while no item waits. */
+  /** Latest time at which `look` is due, Unix milliseconds. */
   nextAt: () => number;
   /** Adds all waiting items to bundles, and closes full and due bundles. Calls must not overlap. */
   look: () => Promise<void>;
@@ -99,7 +105,7 @@ export function createPlanner(parts: PlannerParts): Planner {
       dueAt = Number.POSITIVE_INFINITY;
       try {
         const nextAt = await planAll();
-        dueAt = Math.min(dueAt, nextAt);
+        dueAt = Math.min(dueAt, nextAt, clock() + lookEveryMs);
       } catch (error) {
         notedItems += before.notedItems;
         notedBytes += before.notedBytes;

@@ -91,7 +91,21 @@ for (const kind of ledgerKinds())
       await planner.look();
       expect(await bundlesIn("planned")).toHaveLength(1);
       expect(await uploadOf(item?.id ?? "")).toMatchObject({ state: "planned", place: { offset: 96 } });
-      expect(planner.nextAt()).toBe(Number.POSITIVE_INFINITY);
+      expect(planner.nextAt()).toBe(now + 10 * 60_000);
+    });
+
+    test("an item that was never noted, because its transaction had an unknown outcome, is planned within ten minutes", async () => {
+      const planner = plannerWith();
+      await planner.look();
+      const [item] = fixture.sign([10]);
+      await fixture.take([item as SignedItem]);
+      now += 10 * 60_000 - 1;
+      expect(planner.isDue()).toBe(false);
+      now += 1;
+      expect(planner.nextAt()).toBe(now);
+      expect(planner.isDue()).toBe(true);
+      await planner.look();
+      expect(await uploadOf(item?.id ?? "")).toMatchObject({ state: "planned" });
     });
 
     test("those that come while one waits go with it, and wait no longer than it does", async () => {
