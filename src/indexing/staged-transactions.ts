@@ -131,7 +131,7 @@ async function queueKnown(row: StagedRow, { reader, index, onFound }: Parts): Pr
 async function findAndAdd(row: StagedRow, parts: Parts, signal: AbortSignal): Promise<string | undefined> {
   const { nodes, reader } = parts;
   const { id } = row;
-  const status = await nodes.ask((node, own) => node.txStatus(id, own), signal);
+  const status = await nodes.ask((node, own) => statusFrom(node, id, own), signal);
   if (status.kind !== "ok") return describeResponse(status);
   const { height, confirmations } = status.value;
   const tip = reader.tip()?.height ?? -1;
@@ -142,6 +142,17 @@ async function findAndAdd(row: StagedRow, parts: Parts, signal: AbortSignal): Pr
   return await add(row, found, parts);
 }
 
+/** The status of a transaction, and the node that stated it. */
+type Stated = TransactionStatus & Readonly<{ by: Node }>;
+
+async function statusFrom(node: Node, id: Id, signal: AbortSignal): Promise<NodeResponse<Stated>> {
+  const status = await node.txStatus(id, signal);
+  return status.kind === "ok" ? { kind: "ok", value: { ...status.value, by: node } } : status;
+}
+
+/** Why block and transaction are not used, and what is false: the block or transaction, the status, or one of them. */
+type Fault = Readonly<{ reason: string; falsehood: "given" | "status" | "either" }>;
+
 /** A transaction with its block, both verified. */
 type Found = Readonly<{ rows: BlockRows; transaction: TransactionRow; data: Uint8Array | undefined }>;
 
@@ -150,7 +161,7 @@ type Given = Readonly<{ node: Node; text: string; bytes: Uint8Array }>;
 /** Requests block and transaction from the same node, so that they match. @returns A reason when that fails. */
 async function fetchWithBlock(
   id: Id,
-  { height, blockHash }: TransactionStatus,
+  { height, blockHash, by }: Stated,
   { nodes, verify, isMainNet }: Parts,
   signal: AbortSignal,
 ): Promise<Found | string> {
@@ -165,9 +176,11 @@ async function fetchWithBlock(
   if (given.kind !== "ok") return describeResponse(given);
   const { node, text, bytes } = given.value;
   const response = await check(id, blockHash, text, bytes, { verify, isMainNet }, signal);
-  if (typeof response !== "string") return response;
-  nodes.distrust(node, `transaction ${id} in block ${height}: ${response}`);
-  return response;
+  if ("rows" in response) return response;
+  const { reason, falsehood } = response;
+  const blamed = falsehood === "status" ? by : node;
+  if (falsehood !== "either" || node === by) nodes.distrust(blamed, `transaction ${id} in block ${height}: ${reason}`);
+  return reason;
 }
 
 async function check(
@@ -177,10 +190,9 @@ async function check(
   bytes: Uint8Array,
   { verify, isMainNet }: Pick<Parts, "verify" | "isMainNet">,
   signal: AbortSignal,
-): Promise<Found | string> {
+): Promise<Found | Fault> {
   const ids = idsOf(text, blockHash);
-  if (typeof ids === "string") return ids;
-  if (!ids.includes(id)) return "the block does not name the transaction";
+  if ("reason" in ids) return ids;
   const transactions = ids.map((each) => (each === id ? bytes : null));
   const job: CheckBlockJob = {
     block: text,
@@ -189,21 +201,27 @@ async function check(
     isMainNet: await isMainNet(signal),
   };
   const response = await verify.run("checkBlock", job, { signal });
-  if (response.kind === "rejected") return response.reason;
-  if (response.kind === "faulty") return response.transactions[0]?.reason ?? "the transaction is not valid";
+  if (response.kind === "rejected") return { reason: response.reason, falsehood: "given" };
+  if (response.kind === "faulty")
+    return { reason: response.transactions[0]?.reason ?? "the transaction is not valid", falsehood: "given" };
+  if (!ids.includes(id)) {
+    // The hash of a block covers the ids of its transactions; before 2.0 it cannot be computed.
+    const falsehood = response.checked.includes("hash") ? "status" : "either";
+    return { reason: "the block does not name the transaction", falsehood };
+  }
   const rows: BlockRows = deserialize(response.rows);
   const [transaction] = rows.transactions;
   assert(transaction !== undefined, "an accepted block has the transaction that came with it");
   return { rows, transaction, data: response.data[0]?.bytes };
 }
 
-function idsOf(text: string, blockHash: string): readonly Id[] | string {
+function idsOf(text: string, blockHash: string): readonly Id[] | Fault {
   try {
     const { hash, txs } = readBlock(text);
-    return hash === blockHash ? txs : "another block is at the height";
+    return hash === blockHash ? txs : { reason: "another block is at the height", falsehood: "either" };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return String(error.context["reason"] ?? error.message);
+    return { reason: String(error.context["reason"] ?? error.message), falsehood: "given" };
   }
 }
 

@@ -328,6 +328,18 @@ describe("a transaction that cannot be had", () => {
     expect(found).toEqual([[plain.id, false, true]]);
   });
 
+  test("from one node, whose status is false, is not blamed on the node that has the block", async () => {
+    const [, falsehood] = falsehoods.at(-1) ?? [];
+    const wrongStatus: Spoil = (path, text) =>
+      path.startsWith("/block/")
+        ? new Response("Block not found.", { status: 404 })
+        : (falsehood?.(path, text) ?? text);
+    const { ask, staged, nodes } = openSearch([wrongStatus, (_path, text) => text]);
+    await ask(plain.id);
+    expect(staged.find(plain.id)?.reason).toMatch(/does not name the transaction/);
+    expect(nodes.sourceStatus().map(({ wrongs }) => wrongs)).toEqual([1, 0]);
+  });
+
   test("because the index has another block there waits", async () => {
     const { ask, staged, writer } = openSearch();
     const [zero, one] = [await rowsOf(0), await rowsOf(1)];
