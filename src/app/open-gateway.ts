@@ -435,9 +435,9 @@ function hooksOf({ metrics, reader, sources }: Base, gateway: Gateway, webhooks:
     },
     onRollback: (fromHeight) => {
       forks.onRollback(fromHeight);
-      webhooks?.onRollback(fromHeight);
       gateway.forgetAll();
       sources.content.forgetAll();
+      webhooks?.onRollback(fromHeight); // last: it writes to a disk that may be full
     },
   };
 }
