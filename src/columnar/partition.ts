@@ -321,7 +321,7 @@ export function readPartitionFiles(
 ): readonly ExportedFile[] | undefined {
   const record = readRecord(recordPath({ folder, ...heights }));
   if (!isJsonObject(record) || record["schema"] !== schemaVersion || !isJsonArray(record["files"])) return undefined;
-  const files = record["files"].map(readFileRecord);
+  const files = record["files"].map((file) => readFileRecord(file, heights));
   const known = files.filter((file) => file !== undefined);
   return known.length === files.length ? known : undefined;
 }
@@ -333,14 +333,19 @@ export function readPartition(folder: string, { start, end }: PartitionHeights):
   return { start, end, folder, files };
 }
 
-const filePath = /^(\w+)\/data\/height=\d+-\d+\/[\w.-]+\.parquet$/;
+const filePath = /^(\w+)\/data\/height=(\d+-\d+)\/[\w.-]+\.parquet$/;
 
-/** Reads the record of one file; undefined when it is malformed. */
-export function readFileRecord(file: JsonValue): ExportedFile | undefined {
+/**
+ * Reads the record of one file of a partition; undefined when it is malformed. A record from elsewhere must not name
+ * files of other partitions: an import would replace them.
+ */
+export function readFileRecord(file: JsonValue, { start, end }: PartitionHeights): ExportedFile | undefined {
   if (!isJsonObject(file)) return undefined;
   const { table: name, path, rows, bytes, sha256 } = file;
   const table = exportTables.find((known) => known === name);
-  if (table === undefined || typeof path !== "string" || filePath.exec(path)?.[1] !== table) return undefined;
+  if (table === undefined || typeof path !== "string") return undefined;
+  const [, tableInPath, heightsInPath] = filePath.exec(path) ?? [];
+  if (tableInPath !== table || heightsInPath !== `${start}-${end}`) return undefined;
   if (typeof rows !== "number" || typeof bytes !== "number" || typeof sha256 !== "string") return undefined;
   return { table, path, rows, bytes, sha256 };
 }

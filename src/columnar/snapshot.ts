@@ -44,10 +44,10 @@ export function readSnapshot(text: string): Snapshot {
     ? given.flatMap((partition) => {
         if (!isJsonObject(partition) || !isJsonArray(partition["files"])) return [];
         const { start, end } = partition;
-        const files = partition["files"].map(readFileRecord);
+        if (!isHeight(start) || !isHeight(end)) return [];
+        const files = partition["files"].map((file) => readFileRecord(file, { start, end }));
         const known = files.filter((file) => file !== undefined);
-        const isWhole = isHeight(start) && isHeight(end) && known.length === files.length;
-        return isWhole ? [{ start, end, files: known }] : [];
+        return known.length === files.length ? [{ start, end, files: known }] : [];
       })
     : [];
   const isComplete = isJsonArray(given) && partitions.length === given.length;

@@ -3,7 +3,8 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { ColumnStore } from "../../src/columnar/column-store.ts";
 import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
 import { type ImportProgress, importFolder } from "../../src/columnar/import-folder.ts";
@@ -257,6 +258,32 @@ describe(`an import into an empty index (seed ${seed})`, () => {
         await importFolder(small.path, { ...parts, signal });
         expect({ seed, ids: await listedIds(file, store) }).toEqual({ seed, ids: expected });
       }, first.path);
+  });
+
+  test("rejects a record that names a file of other heights, and leaves that file as it is", async () => {
+    using first = temporaryFolder();
+    using second = temporaryFolder();
+    const own = await chain.exportTo(first.path, { start: 100, end: 101 });
+    await chain.exportTo(second.path, { start: 102, end: 103 });
+    const named = own.files.find(({ table }) => table === "transactions")?.path ?? "";
+    const record = join(second.path, "partitions", "height=102-103.json");
+    const { files, ...rest } = JSON.parse(readFileSync(record, "utf8"));
+    const [path = ""] = parquetFiles(second.path, "transactions");
+    mkdirSync(dirname(join(second.path, named)), { recursive: true });
+    cpSync(path, join(second.path, named));
+    const renamed = files.map((file: { table: string }) =>
+      file.table === "transactions" ? { ...file, path: named } : file,
+    );
+    writeFileSync(record, JSON.stringify({ ...rest, files: renamed }));
+    await withGateway(async ({ file, store, folder, import: run }) => {
+      await run();
+      const parts = { store, storeFolder: folder, libraryFolder: folder, reader: file.reader, index: file.writer };
+      expect(await importFolder(second.path, { ...parts, signal }).catch(String)).toBe(
+        `Error: ${second.path} has no valid record of the heights 102 to 103`,
+      );
+      expect(readFileSync(join(folder, named))).toEqual(readFileSync(join(first.path, named)));
+      expect(await listedIds(file, store)).toEqual((await itemsOf(first.path)).map(([, id]) => String(id)));
+    }, first.path);
   });
 
   test("rejects a folder without partitions, and a damaged file, also of a grown partition", async () => {
