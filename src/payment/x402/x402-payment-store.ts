@@ -11,7 +11,7 @@
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { type LedgerDatabase, readCount, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
+import { type LedgerDatabase, readCount, readTime, storableText, type Tx } from "../../store/ledger/ledger-database.ts";
 import { balanceOf, claimEvent, type MakeId, provider, transfer, user } from "../../store/ledger/transfers.ts";
 import type { Token, UserAddress } from "../addresses.ts";
 import type { Authorization } from "../evm/authorization.ts";
@@ -200,7 +200,7 @@ export async function rejectX402(
   assert(state === "seen" || state === "settling", "a rejected payment was not settled");
   await tx.run(
     "UPDATE x402_payments SET state = 'rejected', ended_at = ?, reason = ?, due_at = ? WHERE id = ?",
-    ...[BigInt(now), reason, timeOrNull(dueAt), id],
+    ...[BigInt(now), storableText(reason), timeOrNull(dueAt), id],
   );
 }
 

@@ -85,6 +85,11 @@ export function checkValues(values: readonly Value[]): void {
   }
 }
 
+/** A text of another server as the ledger can store it: without NUL. */
+export function storableText(text: string): string {
+  return text.replaceAll("\0", "");
+}
+
 /** A time as `Clock` gives it. @param value - Unix milliseconds. */
 export function readTime(value: bigint): number {
   const time = Number(value);

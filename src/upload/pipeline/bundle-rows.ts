@@ -6,7 +6,7 @@
 import { bundleCountSize, bundleEntrySize } from "../../arweave/bundle.ts";
 import type { Id } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
-import { type Row, readCount, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
+import { type Row, readCount, readTime, storableText, type Tx } from "../../store/ledger/ledger-database.ts";
 
 const states = ["filling", "planned", "prepared", "posted", "seeded", "permanent", "dropped"] as const;
 
@@ -193,7 +193,7 @@ export async function dropBundle(tx: Tx, bundle: Bundle, now: number, reason: st
 const reasonLengthMax = 500;
 
 function cut(reason: string): string {
-  return reason.slice(0, reasonLengthMax);
+  return storableText(reason).slice(0, reasonLengthMax);
 }
 
 type BundleRow = Row &

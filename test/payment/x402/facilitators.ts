@@ -25,6 +25,7 @@ export type Behaviour =
   | "responses junk after it has sent"
   | "responses without end"
   | "rejects"
+  | "rejects with a NUL in its reason"
   | "rejects what it has sent"
   | "rejects with the hash of what it has sent"
   | "says 401";
@@ -137,6 +138,8 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
         return undefined;
       case "rejects":
         return { body: failure() };
+      case "rejects with a NUL in its reason":
+        return { body: JSON.stringify({ ...JSON.parse(failure()), errorReason: "no\0funds" }) };
       case "rejects what it has sent":
         carryOut(order);
         return { body: failure() };

@@ -58,6 +58,7 @@ const rows: readonly Row[] = [
   { behaviour: "responses junk after it has sent", first: 200, state: "settled", last: "settled" },
   { behaviour: "responses without end", first: 503, state: "settling", last: "rejected" },
   { behaviour: "rejects", first: 402, state: "rejected", last: "rejected" },
+  { behaviour: "rejects with a NUL in its reason", first: 402, state: "rejected", last: "rejected" },
   { behaviour: "rejects what it has sent", first: 200, state: "settled", last: "settled" },
   { behaviour: "rejects with the hash of what it has sent", first: 200, state: "settled", last: "settled" },
   { behaviour: "says 401", first: 503, state: "settling", last: "rejected" },

@@ -84,6 +84,23 @@ describe("a transaction", () => {
     expect(pipeline.reasons()).toEqual([]);
   });
 
+  test("that every node rejects with a NUL in its text is signed again, and an operator sees the rest of the text", async () => {
+    const items = await taken([10]);
+    let rejections = 0;
+    chain.fixture.faults = {
+      tx: (): PostFault => {
+        rejections += 1;
+        return rejections > 2
+          ? undefined
+          : { kind: "rejected", reason: "400 too\0cheap", word: "", isByAll: rejections > 1 };
+      },
+    };
+    fixture.start(chain);
+    await minedUntilPermanent(1);
+    expectOnceEach(items);
+    expect(fixture.lines.filter(({ message }) => message === "a retry of a bundle could not be scheduled")).toEqual([]);
+  });
+
   test("that one node rejects while another is silent stays the one: the silent one may have it", async () => {
     const items = await taken([10]);
     const posted = new Set<string>();
