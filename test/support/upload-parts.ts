@@ -47,6 +47,8 @@ export type TestUploadOptions = Readonly<{
   height?: IntakeParts["height"];
   onTaken?: IntakeParts["onTaken"];
   pace?: Pace;
+  /** Wraps the ledger of the intake. */
+  wrapLedger?: (ledger: LedgerDatabase) => LedgerDatabase;
   /** Wraps the thread pool of the intake. */
   wrapPool?: (pool: IntakePool) => IntakePool;
 }>;
@@ -85,7 +87,7 @@ export async function openUploadParts(options: TestUploadOptions) {
   });
   const credits = createCredits({ database: ledger, clock, makeId });
   const intake = createIntake({
-    ledger,
+    ledger: options.wrapLedger?.(ledger) ?? ledger,
     quota,
     makeId,
     clock,

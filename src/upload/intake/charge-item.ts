@@ -117,7 +117,7 @@ export async function priceOf(
  * @param item - Verified and durable.
  * @throws Failure `insufficient_balance` {needed, available}, `payment_rejected` {reason}, `upload_rejected` {reason};
  *   with `approval` in the context if the item's approval or revocation failed; `pricing_oracle_unavailable`,
- *   `not_synced`. Nothing was charged then. After `database_unavailable` or `busy` the charge is unknown.
+ *   `not_synced`, `busy`. Nothing was charged then. After `database_unavailable` the charge is unknown.
  */
 export async function charge(parts: ChargeParts, item: WrittenItem, terms: Terms, signal: AbortSignal): Promise<Taken> {
   const { row } = item;

@@ -328,8 +328,8 @@ async function feedAll(
   }
 }
 
-/** Whether an item was certainly not stored. A failing ledger may have inserted the row. */
+/** Whether an item was certainly not stored. A ledger that fails, unlike a busy one, may have inserted the row. */
 function isRejection(error: unknown, signal: AbortSignal): boolean {
   if (signal.aborted && error === signal.reason) return true;
-  return error instanceof Failure && error.code !== "database_unavailable" && error.code !== "busy";
+  return error instanceof Failure && error.code !== "database_unavailable";
 }

@@ -9,6 +9,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Failure } from "../../../src/failures.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import {
   balanceOf,
@@ -36,6 +37,30 @@ function newItem(size: number): TestItem {
 
 const large = 1_500_000;
 const noQuota = '"No space for uploads"';
+
+describe.each([
+  ["busy, and stored nothing", "busy", 0],
+  ["unavailable, and may have stored the row", "database_unavailable", 1],
+] as const)("when the ledger is %s", (_state, code, files) => {
+  test(`a large item is 503, and leaves ${files} files`, async () => {
+    let failure: Failure | undefined = new Failure(code);
+    const upload = await openTestUpload({
+      rules: { freeBytesMax: 2 ** 30 },
+      wrapLedger: (ledger) => ({
+        ...ledger,
+        write: (work) => (failure === undefined ? ledger.write(work) : Promise.reject(failure)),
+      }),
+    });
+    const item = newItem(large);
+    expect((await upload.send(item.bytes)).status).toBe(503);
+    const ofItems = () => Object.keys(upload.files()).filter((name) => name.startsWith("items/"));
+    expect(ofItems()).toHaveLength(files);
+    failure = undefined;
+    expect((await upload.send(item.bytes)).status).toBe(200);
+    expect(ofItems()).toHaveLength(files + 1);
+    await upload.close();
+  });
+});
 
 describe("when uploads have taken all that they may", () => {
   let upload: TestUpload;
