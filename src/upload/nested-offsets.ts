@@ -18,7 +18,10 @@ export type NestedItem = Readonly<{
   isStable: boolean;
 }>;
 
-/** Finds an item in an upload that is not unbundled yet; undefined if no upload contains it. */
+/**
+ * Finds an item in an upload that is not unbundled yet; undefined if no upload contains it.
+ * @throws Failure `source_timeout` when the uploads could not be read in time.
+ */
 export type FindUnbundled = (id: Id) => Promise<NestedItem | undefined>;
 
 export type NestedParts = Readonly<{

@@ -20,7 +20,7 @@ import { tagValue } from "../arweave/tags.ts";
 import type { OpenContent } from "../content/opened-content.ts";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
-import { withDeadline } from "../lib/stop.ts";
+import { isTimeout, withDeadline } from "../lib/stop.ts";
 import { type IndexReader, noColumns } from "../store/index/index-types.ts";
 import type { FindUnbundled, NestedItem } from "./nested-offsets.ts";
 import type { UploadStatus } from "./upload-rows.ts";
@@ -31,6 +31,8 @@ export type UnbundledParts = Readonly<{
   findStatus: (id: Id) => Promise<UploadStatus | undefined>;
   open: (id: Id, signal: AbortSignal) => Promise<OpenContent>;
   clock: Clock;
+  /** Timeout of a search, milliseconds; five seconds by default. */
+  readMs?: number;
 }>;
 
 /** Most bundles that are searched, newest first. Items of older bundles are found when they are unbundled. */
@@ -52,7 +54,8 @@ const headerBytesMax = 2 * 2 ** 20;
 
 type Entries = ReadonlyMap<Id, BundleEntry>;
 
-export function createUnbundledSearch({ reader, findStatus, open, clock }: UnbundledParts): FindUnbundled {
+export function createUnbundledSearch(parts: UnbundledParts): FindUnbundled {
+  const { reader, findStatus, open, clock, readMs = readMsMax } = parts;
   const known = new LRUCache<Id, Entries>({
     maxSize: entriesStoredMax,
     sizeCalculation: ({ size }) => size + 1,
@@ -109,14 +112,23 @@ export function createUnbundledSearch({ reader, findStatus, open, clock }: Unbun
     }
   };
 
-  return async (id) =>
-    await withDeadline(new AbortController().signal, readMsMax, async (signal) => {
+  const search = (id: Id) =>
+    withDeadline(new AbortController().signal, readMs, async (signal) => {
       for (const bundleId of bundles()) {
         const found = await tryIn(id, bundleId, signal);
         if (found !== undefined) return found;
       }
       return undefined;
     });
+
+  return async (id) => {
+    try {
+      return await search(id);
+    } catch (error) {
+      if (isTimeout(error)) throw new Failure("source_timeout", { id, readMs }, error);
+      throw error;
+    }
+  };
 }
 
 const noEntries: Entries = new Map();

@@ -217,6 +217,7 @@ const ofOffsets: PathDescription = {
   parameters: [pathParameters.id],
   responses: {
     ...unknownItem,
+    ...failureResponses("source_timeout"),
     200: json("The offsets.", ref("UploadOffsets")),
   },
 };

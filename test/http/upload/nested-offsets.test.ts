@@ -5,6 +5,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeBundle, writeBundleHeader } from "../../../src/arweave/bundle.ts";
 import { readItemHeader } from "../../../src/arweave/data-item.ts";
+import { Failure } from "../../../src/failures.ts";
+import { createUnbundledSearch } from "../../../src/upload/unbundled-uploads.ts";
 import { post, rsa } from "../../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../../indexing/samples.ts";
 import { eventually } from "../../support/until.ts";
@@ -127,3 +129,26 @@ test("an item outside of uploads is 404, also if the index has it", async () => 
   for (const each of [id, headerOf(nested).id, bundle.id, "x".repeat(43)])
     expect([each, (await offsetsOf(each)).status]).toEqual([each, 404]);
 }, 60_000);
+
+test.each([
+  ["not read in time is 504: the item may be in it", true, "source_timeout"],
+  ["read in time, without the item, is no failure", false, undefined],
+] as const)("a search through a bundle that is %s", async (_which, isSlow, code) => {
+  const reader = { page: () => ({ rows: [{ kind: "item", id: "b".repeat(43) }], hasNextPage: false }) };
+  const find = createUnbundledSearch({
+    reader: reader as unknown as Parameters<typeof createUnbundledSearch>[0]["reader"],
+    findStatus: async () => ({ upload: { state: "posted" } }) as never,
+    open: async (_id, signal) => {
+      if (isSlow)
+        await new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      return { size: 0, bytes: async () => new Uint8Array() } as never;
+    },
+    clock: Date.now,
+    readMs: 20,
+  });
+  const found = await find("a".repeat(43) as Parameters<typeof find>[0]).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  expect(found instanceof Failure ? found.code : found).toBe(code);
+});
