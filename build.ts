@@ -5,7 +5,6 @@
  * library, and Bun embeds only named files. Source: docs/decisions/002-threads.md; docs/decisions/096-duckdb.md.
  * @module
  */
-
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import type { BunPlugin } from "bun";

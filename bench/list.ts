@@ -2,7 +2,6 @@
  * All benches, in the order of the table.
  * @module
  */
-
 import { clickhouseBench } from "./exports/clickhouse.ts";
 import { columnarBench } from "./exports/columnar.ts";
 import { parquetBench } from "./exports/parquet.ts";

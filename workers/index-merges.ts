@@ -3,7 +3,6 @@
  * writer's log into the file. Its pool has one thread; a merge ends with it.
  * @module
  */
-
 import {
   type MergeConnection,
   type MergeStep,

@@ -5,7 +5,6 @@
  * of each step, and ends.
  * @module
  */
-
 import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { openBundleChain } from "../../src/app/bundle-chain.ts";

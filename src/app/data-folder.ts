@@ -3,7 +3,6 @@
  * dies.
  * @module
  */
-
 import { Database } from "bun:sqlite";
 import { mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";

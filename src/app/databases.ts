@@ -7,7 +7,6 @@
  * database that ever held anything is recorded.
  * @module
  */
-
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { Config } from "../config/settings.ts";

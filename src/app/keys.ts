@@ -2,7 +2,6 @@
  * Keys and wallets: the operator's, or generated ones that are stored in the data folder, readable by its owner only.
  * @module
  */
-
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { readWallet, type Wallet } from "../arweave/wallet.ts";

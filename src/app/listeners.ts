@@ -2,7 +2,6 @@
  * Opens the listeners of the gateway, of the admin API and of the other services, at the ports of the settings.
  * @module
  */
-
 import { type AnyElysia, Elysia } from "elysia";
 import { hostAndPort } from "../config/setting-readers.ts";
 import type { Config } from "../config/settings.ts";

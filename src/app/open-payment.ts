@@ -2,7 +2,6 @@
  * Opens the payment service: prices, cards, payments in tokens and by x402, and the routes.
  * @module
  */
-
 import { readFileSync, statSync } from "node:fs";
 import type { Wallet } from "../arweave/wallet.ts";
 import type { Nodes } from "../chain/nodes.ts";

@@ -2,7 +2,6 @@
  * Opens the upload service: the intake of items, multipart uploads, the pipeline that posts bundles, and the routes.
  * @module
  */
-
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import type { Id } from "../arweave/id.ts";

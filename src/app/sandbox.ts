@@ -5,7 +5,6 @@
  * the payment service.
  * @module
  */
-
 import { createSandboxPriceFeed } from "../dev/sandbox/price-feed.ts";
 import { openStripeSandbox } from "../dev/sandbox/stripe.ts";
 import { createSandboxRoutes } from "../dev/sandbox-routes/sandbox-routes.ts";

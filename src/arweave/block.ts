@@ -9,7 +9,6 @@
  * shape from 2.0 to 2.5, and on one of 2.9.
  * @module
  */
-
 import { concatBytes, readUnsigned, utf8Bytes, withSize, writeUnsigned, writeUnsignedFixed } from "../lib/bytes.ts";
 import { sha256, sha384 } from "../lib/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";

@@ -12,7 +12,6 @@
  * Source: ANS-104 §2 and §3.
  * @module
  */
-
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { concatBytes, utf8Bytes } from "../lib/bytes.ts";

@@ -3,7 +3,6 @@
  * Source: ANS-104 §2.2; type 101 is KYVE's, and published libraries do not verify it.
  * @module
  */
-
 import { arweave } from "./signers/arweave.ts";
 import { ed25519, injectedAptos, multiAptos, solana } from "./signers/ed25519.ts";
 import { ethereum, kyve, typedEthereum } from "./signers/ethereum.ts";

@@ -8,7 +8,6 @@
  * Source: docs/reference/formats.md#transactions.
  * @module
  */
-
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { concatBytes, utf8Bytes } from "../lib/bytes.ts";

@@ -4,7 +4,6 @@
  * Source: docs/reference/gateway.md#content-responses.
  * @module
  */
-
 import type { GatewayAddress } from "../config/setting-readers.ts";
 import { Failure } from "../failures.ts";
 import { type Fault, failureOf, fault, type HttpStream, type HttpTimeouts, openHttp } from "../lib/http-client.ts";

@@ -3,7 +3,6 @@
  * addresses of this machine. All faults are reported at once, before anything is opened.
  * @module
  */
-
 import { certificateFiles, checkedCertificate } from "../app/certificate.ts";
 import { badSettings, complaintsIn } from "../app/complaints.ts";
 import { readUploadWallet } from "../app/keys.ts";

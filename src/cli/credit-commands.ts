@@ -3,7 +3,6 @@
  * by card; prints the payment page and waits for the credits.
  * @module
  */
-
 import { exitCodes, misuse } from "../app/complaints.ts";
 import { readWinc } from "../arweave/winston.ts";
 import { Failure } from "../failures.ts";

@@ -2,7 +2,6 @@
  * `cairn dev`: the development chain, the sandbox, all services, funded wallets and a sample site.
  * @module
  */
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -2,7 +2,6 @@
  * `cairn serve`: the services against real nodes.
  * @module
  */
-
 import { dataFolderAt, takeFolder } from "../app/data-folder.ts";
 import { claimDatabases, explainDamage } from "../app/databases.ts";
 import { readUploadWallet } from "../app/keys.ts";

@@ -2,7 +2,6 @@
  * HTTP client of the commands: retries with backoff, and readable messages for failures.
  * @module
  */
-
 import { misuse } from "../app/complaints.ts";
 import { systemRandom } from "../app/random.ts";
 import { Failure } from "../failures.ts";

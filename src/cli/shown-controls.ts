@@ -5,7 +5,6 @@
  * A wait also ends when the gateway stops or makes no progress; the control then responds anyway.
  * @module
  */
-
 import type { OpenGateway } from "../app/open-gateway.ts";
 import type { Config } from "../config/settings.ts";
 import type { Devnet } from "../dev/devnet/devnet.ts";

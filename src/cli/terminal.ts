@@ -2,7 +2,6 @@
  * Text for a terminal: quantities, rows, confirmation questions and progress.
  * @module
  */
-
 import { createInterface } from "node:readline/promises";
 import type { Clock } from "../lib/clock.ts";
 import { printable } from "../lib/printable.ts";

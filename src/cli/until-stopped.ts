@@ -2,7 +2,6 @@
  * Runs until a stop signal. The first signal shuts down gracefully, also during the start; the second ends at once.
  * @module
  */
-
 import { exitCodes } from "../app/complaints.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";

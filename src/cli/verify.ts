@@ -5,7 +5,6 @@
  * Reads the proof and the content from a gateway, or from files without network access.
  * @module
  */
-
 import { exitCodes, misuse } from "../app/complaints.ts";
 import { blockTextSizeMax } from "../arweave/block.ts";
 import { type Address, readAddress, readBlockHash, readId } from "../arweave/id.ts";

@@ -4,7 +4,6 @@
  * Source: docs/operating.md, "Coming from ar-io-node".
  * @module
  */
-
 import { printable } from "../lib/printable.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

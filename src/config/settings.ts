@@ -7,7 +7,6 @@
  * Source: docs/reference/gateway.md#names-and-aliases.
  * @module
  */
-
 import {
   chainSettings,
   columnarSettings,

@@ -3,7 +3,6 @@
  * covers the data. Format 2: from gateways, if the data root of their response is the transaction's.
  * @module
  */
-
 import type { CheckedTransaction } from "../../workers/verify.ts";
 import type { Id } from "../arweave/id.ts";
 import { createDataRoot, type TailRule } from "../arweave/merkle.ts";

@@ -8,7 +8,6 @@
  * Source: docs/reference/gateway.md#verification; docs/decisions/020-content-checksums.md.
  * @module
  */
-
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { LRUCache } from "lru-cache";
 import { type Id, ownId } from "../arweave/id.ts";

@@ -5,7 +5,6 @@
  * Source: docs/metrics.md.
  * @module
  */
-
 import type { Nodes } from "../chain/nodes.ts";
 import type { FetchStats } from "../content/fetch-to-cache.ts";
 import { type LookupStats, lookupOutcomes, lookupSources } from "../content/unindexed-lookup.ts";

@@ -2,7 +2,6 @@
  * Status of the chain's nodes: their heights, and the furthest node.
  * @module
  */
-
 import type { Node } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";

@@ -6,7 +6,6 @@
  * others work.
  * @module
  */
-
 import type { Node, Relayed } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { type Fault, fault } from "../lib/http-client.ts";

@@ -4,7 +4,6 @@
  * Reading and writing are apart so that nothing can fail once the first byte is written.
  * @module
  */
-
 import { isBlockHash, isId } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import type { IndexReader, PageColumns, PagePlan } from "../store/index/index-types.ts";

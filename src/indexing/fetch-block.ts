@@ -7,7 +7,6 @@
  * Source: docs/reference/node-api.md#following.
  * @module
  */
-
 import type { CarriedData, CheckBlockJob, CheckBlockResult } from "../../workers/verify.ts";
 import { type Block, readBlock } from "../arweave/block.ts";
 import type { BlockHash, Id } from "../arweave/id.ts";

@@ -4,7 +4,6 @@
  * The JSON stays bytes, because a transaction of format 1 has up to 15 MiB and a thread parses it.
  * @module
  */
-
 import type { CheckedTransaction, CheckTransactionsJob } from "../../workers/verify.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Node, NodeResponse } from "../chain/node.ts";

@@ -5,7 +5,6 @@
  * grace period.
  * @module
  */
-
 import type { CheckedTransaction } from "../../workers/verify.ts";
 import { type Id, isId } from "../arweave/id.ts";
 import type { Content } from "../content/content.ts";

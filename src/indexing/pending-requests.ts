@@ -4,7 +4,6 @@
  * Source: docs/reference/gateway.md#queueing.
  * @module
  */
-
 import { isBundleTags } from "../arweave/bundle.ts";
 import { canonical, type Filter } from "../arweave/filter.ts";
 import type { Id } from "../arweave/id.ts";

@@ -7,7 +7,6 @@
  * Source: docs/reference/index-layout.md#bundles; docs/reference/threats.md (B1, B2, B5).
  * @module
  */
-
 import { statSync } from "node:fs";
 import type { UnbundleJob, UnbundleResult } from "../../workers/unbundle.ts";
 import type { EntryPlace } from "../arweave/bundle.ts";

@@ -7,7 +7,6 @@
  * Source: RFC 9110 §8.4.1 (content codings), RFC 8878 (zstd).
  * @module
  */
-
 import { promisify } from "node:util";
 import { Failure } from "../failures.ts";
 import { type TracedCall, traceCall } from "./http-spans.ts";

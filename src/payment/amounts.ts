@@ -3,7 +3,6 @@
  * Source: docs/reference/payment.md#units.
  * @module
  */
-
 import { stringSchema, type TextParser, textParser } from "../lib/value-schema.ts";
 
 /** Digits of the largest amount; a trillion tokens of 18 places have 30. */

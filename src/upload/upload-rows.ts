@@ -5,7 +5,6 @@
  * items.
  * @module
  */
-
 import type { BundleItem } from "../../workers/bundles.ts";
 import { bundleCountSize, bundleEntrySize } from "../arweave/bundle.ts";
 import type { Id } from "../arweave/id.ts";

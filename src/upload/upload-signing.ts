@@ -6,7 +6,6 @@
  * bench/uploads/uploads.ts).
  * @module
  */
-
 import type { LeaveSigningJob, SignItemJob } from "../../workers/sign.ts";
 import { signedHeaderSize } from "../arweave/data-item.ts";
 import type { ReceiptTerms } from "../arweave/receipt.ts";

@@ -2,7 +2,6 @@
  * A node that has the chunks of data made up by a test, and the transactions that commit to them.
  * @module
  */
-
 import { admitChunk, servedChunkBytes, servedChunkFields } from "../../src/arweave/chunk.ts";
 import { type Id, idFromBytes } from "../../src/arweave/id.ts";
 import { buildTree, chunkSpans, type TailRule } from "../../src/arweave/merkle.ts";

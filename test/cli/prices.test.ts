@@ -2,7 +2,6 @@
  * An operator's price rules at the start: the example of the documentation, and faults, which end the start.
  * @module
  */
-
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

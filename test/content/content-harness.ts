@@ -2,7 +2,6 @@
  * Content put together for a test: a real cache on a real disk, real sockets to nodes and gateways, an index in memory.
  * @module
  */
-
 import { afterEach } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -3,7 +3,6 @@
  * is, `bun run bench` tells.
  * @module
  */
-
 import { describe, expect } from "bun:test";
 import type { Bench } from "../../bench/harness.ts";
 import { benches } from "../../bench/list.ts";

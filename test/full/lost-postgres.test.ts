@@ -3,7 +3,6 @@
  * to another is taken on purpose only.
  * @module
  */
-
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

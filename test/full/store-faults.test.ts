@@ -5,7 +5,6 @@
  * strace makes the n-th call of a thread fail; FAULTS sets how many places are tried of each kind, SEED which.
  * @module
  */
-
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -3,7 +3,6 @@
  * a client's word, or by what the first one tells, and they learn of each other.
  * @module
  */
-
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -2,7 +2,6 @@
  * The index as plain arrays: what the queries mean, written as filters over all rows, and seeded rows to filter.
  * @module
  */
-
 import { createHash } from "node:crypto";
 import { type Address, type BlockHash, blockHashFromBytes, type Id, idFromBytes } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";

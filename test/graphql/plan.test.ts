@@ -2,7 +2,6 @@
  * Arguments and the plans they become.
  * @module
  */
-
 import { describe, expect, test } from "bun:test";
 import { writeBlockCursor } from "../../src/graphql/cursor.ts";
 import {

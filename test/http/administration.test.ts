@@ -3,7 +3,6 @@
  * announced items, pruned rows, and where the routes are and are not.
  * @module
  */
-
 import { afterEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -2,7 +2,6 @@
  * Content to block: a development chain with payloads that contain one another, occur twice, and are under paths.
  * @module
  */
-
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem } from "../../src/arweave/data-item.ts";
 import { type Id, idOfSignature, readId } from "../../src/arweave/id.ts";

@@ -2,7 +2,6 @@
  * Who asks: the peer, or whom a trusted proxy names; and what of an address one customer has.
  * @module
  */
-
 import { describe, expect, test } from "bun:test";
 import { proxyTest } from "../../src/app/list-settings.ts";
 import { addressBlock, clientAddressOf } from "../../src/http/client-address.ts";

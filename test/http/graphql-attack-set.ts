@@ -3,7 +3,6 @@
  * Source: docs/reference/threats.md (G1).
  * @module
  */
-
 import { idOf } from "../graphql/memory-index.ts";
 import { writeTransactionCursor } from "../support/transaction-cursor.ts";
 

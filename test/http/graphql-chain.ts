@@ -3,7 +3,6 @@
  * with a filter over the list.
  * @module
  */
-
 import { type Address, addressOf, type Id } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import type {

@@ -2,7 +2,6 @@
  * Proofs of the real chain: recorded blocks and transactions, followed from a recorded node.
  * @module
  */
-
 import { afterAll, describe, expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

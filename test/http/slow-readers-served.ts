@@ -5,7 +5,6 @@
  * certificate (localhost.crt and .key in TLS_FOLDER), it is https with HTTP/2.
  * @module
  */
-
 import { openBlobThread } from "../../src/app/threads.ts";
 import { blockHashFromBytes } from "../../src/arweave/id.ts";
 import { createClosers } from "../../src/lib/closers.ts";

@@ -2,7 +2,6 @@
  * The real index in the test's own thread, behind the calls that indexing makes.
  * @module
  */
-
 import type { Clock } from "../../src/lib/clock.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { openIndexWriter } from "../../src/store/index/index-writer.ts";

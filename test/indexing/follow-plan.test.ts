@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { type FollowStep, type FollowView, planFollow } from "../../src/indexing/follow.ts";
+import { type FollowStep, type FollowView, planFollow } from "../../src/indexing/follow-plan.ts";
 
 const a = "a".repeat(64);
 const b = "b".repeat(64);

@@ -3,7 +3,6 @@
  * always.
  * @module
  */
-
 import { readFileSync } from "node:fs";
 import { type UnbundleJob, type UnbundleResult, unbundle as unbundleAlways } from "../../workers/unbundle.ts";
 

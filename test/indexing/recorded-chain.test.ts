@@ -3,7 +3,6 @@
  * data of format 1 is served with the right bytes.
  * @module
  */
-
 import { describe, expect } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";

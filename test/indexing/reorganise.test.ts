@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { findCommonAncestor } from "../../src/indexing/follow.ts";
+import { findCommonAncestor } from "../../src/indexing/follow-plan.ts";
 
 async function search(lowest: number, ancestor: number, differsAt: number) {
   const asked: number[] = [];

@@ -3,7 +3,6 @@
  * with some.
  * @module
  */
-
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -3,7 +3,6 @@
  * know nothing: indexed once they are proven, wherever the follower is.
  * @module
  */
-
 import { deserialize } from "bun:jsc";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";

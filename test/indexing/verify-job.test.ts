@@ -3,7 +3,6 @@
  * rejected.
  * @module
  */
-
 import { deserialize } from "bun:jsc";
 import { describe, expect } from "bun:test";
 import { readBlock } from "../../src/arweave/block.ts";

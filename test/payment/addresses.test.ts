@@ -2,7 +2,6 @@
  * Addresses and transaction ids: one canonical text each, and nothing that no key can sign for.
  * @module
  */
-
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { isId } from "../../src/arweave/id.ts";

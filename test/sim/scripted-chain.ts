@@ -5,7 +5,6 @@
  * Everything follows from the seed but the keys, which are here.
  * @module
  */
-
 import { blockHash, nextHashListMerkle } from "../../src/arweave/block.ts";
 import { nextCumulativeDifficulty } from "../../src/arweave/block-check.ts";
 import { writeBundle } from "../../src/arweave/bundle.ts";

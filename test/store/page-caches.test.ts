@@ -2,7 +2,6 @@
  * The page cache of a connection is bounded, however large its file is: counted in pages that are allocated.
  * @module
  */
-
 import { heapStats } from "bun:jsc";
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";

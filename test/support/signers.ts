@@ -2,7 +2,6 @@
  * One signer of every signature type, with throw-away keys.
  * @module
  */
-
 import { createArweaveSigner } from "../../src/arweave/signers/arweave.ts";
 import {
   bitmapOffset,

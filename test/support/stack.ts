@@ -2,7 +2,6 @@
  * The whole gateway on a real disk, following a development chain over a socket: every part is the program's own.
  * @module
  */
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

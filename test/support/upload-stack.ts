@@ -2,7 +2,6 @@
  * The whole program on a real disk, with uploads, following a development chain over a socket: every part is its own.
  * @module
  */
-
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -8,7 +8,6 @@
  * Aptos multi-Ed25519 (threshold rule).
  * @module
  */
-
 import { assert } from "../../lib/assert.ts";
 import { encodeBase58 } from "../../lib/base-encodings.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";

@@ -6,7 +6,6 @@
  * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
-
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Id } from "../../arweave/id.ts";

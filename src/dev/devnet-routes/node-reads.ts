@@ -4,7 +4,6 @@
  * ar_info, ar_wallet (checksums of addresses), ar_serialize (poa_to_binary), ar_http_util.
  * @module
  */
-
 import { crc32 } from "node:zlib";
 import { Elysia } from "elysia";
 import { servedChunkBytes, servedChunkFields } from "../../arweave/chunk.ts";

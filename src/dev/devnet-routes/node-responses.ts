@@ -3,7 +3,6 @@
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware.
  * @module
  */
-
 import type { Context } from "elysia";
 import { acceptsOnlyJson } from "../../http/header-values.ts";
 

@@ -8,7 +8,6 @@
  * (compute_hash), ar_block (hash_wallet_list, from release 2.8).
  * @module
  */
-
 import { deepHash } from "../../arweave/deep-hash.ts";
 import { type Address, addressKey, type Id, readAddress } from "../../arweave/id.ts";
 import type { Transaction } from "../../arweave/transaction.ts";

@@ -11,7 +11,6 @@
  * ArweaveTeam/arweave, ar_vdf (step_number_to_salt_number, compute).
  * @module
  */
-
 import { createHash } from "node:crypto";
 import { type Block, blockHash, blockSignaturePreimage, nextHashListMerkle, readBlock } from "../../arweave/block.ts";
 import { nextCumulativeDifficulty } from "../../arweave/block-check.ts";

@@ -4,7 +4,6 @@
  * Source: Stripe's API reference, "Errors".
  * @module
  */
-
 import { Failure } from "../../failures.ts";
 import type { JsonObject, JsonValue } from "../../lib/json.ts";
 import type { ObjectKind, StripeDatabase } from "./stripe-database.ts";

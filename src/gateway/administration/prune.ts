@@ -6,7 +6,6 @@
  * Source: docs/reference/gateway.md#exports-and-pruning.
  * @module
  */
-
 import { explainError, Failure } from "../../failures.ts";
 import { type IndexReader, stableDepth } from "../../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../../store/index/index-writer-calls.ts";

@@ -4,7 +4,6 @@
  * Source: docs/reference/graphql.md#execution.
  * @module
  */
-
 import { Failure, type FailureRow, failures } from "../../failures.ts";
 import type { EventHub } from "../../gateway/events/event-hub.ts";
 import type { GraphqlJob, GraphqlMediaType, GraphqlReply } from "../../graphql/graphql-server.ts";

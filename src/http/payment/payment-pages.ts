@@ -3,7 +3,6 @@
  * They work without scripts and load nothing.
  * @module
  */
-
 import { writeMoney } from "../../payment/prices/price-types.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
 import { creditsOf } from "../../payment/top-ups/top-up.ts";

@@ -3,7 +3,6 @@
  * Source: docs/reference/payment.md#routes; docs/reference/payment.md#approvals.
  * @module
  */
-
 import { type AddressType, addressTypesOf } from "../../payment/addresses.ts";
 import type { Approval } from "../../payment/credits/approvals.ts";
 import type { Balance } from "../../payment/credits/credits.ts";

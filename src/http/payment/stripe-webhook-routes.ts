@@ -5,7 +5,6 @@
  * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
-
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";

@@ -4,7 +4,6 @@
  * Source: docs/reference/payment.md#top-ups; docs/reference/threats.md (X3).
  * @module
  */
-
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, rejected } from "../../failures.ts";
 import { enumSchema, refined, stringSchema } from "../../lib/value-schema.ts";

@@ -3,7 +3,6 @@
  * Source: docs/reference/upload.md.
  * @module
  */
-
 import { approvalSchema } from "../payment/payment-records.ts";
 import { x402Schemas } from "../payment/x402-top-up-routes.ts";
 import type { Reference } from "../reference/document.ts";

@@ -4,7 +4,6 @@
  * Source: docs/reference/upload.md#paying-with-the-request; docs/reference/payment.md#x402.
  * @module
  */
-
 import { signatureLayout } from "../../arweave/signature.ts";
 import { Failure, failures } from "../../failures.ts";
 import type { UserAddress } from "../../payment/addresses.ts";

@@ -3,7 +3,6 @@
  * Source: docs/reference/payment.md#signed-requests; docs/reference/payment.md#tokens-of-a-session.
  * @module
  */
-
 import { Failure } from "../../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes, utf8Bytes } from "../../lib/bytes.ts";

@@ -7,7 +7,6 @@
  * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
-
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";

@@ -6,7 +6,6 @@
  * Source: Stripe's API reference, version 2023-10-16.
  * @module
  */
-
 import { isJsonObject, type JsonObject, type JsonValue } from "../../lib/json.ts";
 import type { CardReport, DisputeStatus } from "./card-event-store.ts";
 import type { CheckoutStatus, PaymentSession, PaymentStatus, StripeEvent } from "./card-provider.ts";

@@ -5,7 +5,6 @@
  * transfer event in the transaction that used the nonce counts.
  * @module
  */
-
 import { type Fault, fault } from "../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonValue } from "../../lib/json.ts";
 import {

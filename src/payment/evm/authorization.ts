@@ -6,7 +6,6 @@
  * Source: EIP-3009; Circle's FiatTokenV2_2, which accepts a key's signature as v, r and s, and any signature as bytes.
  * @module
  */
-
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
 import { ethereumAddress, ethereumSignatureSize, recoverSigner } from "../../arweave/signers/ethereum.ts";
 import { isJsonArray, isJsonObject, type JsonValue } from "../../lib/json.ts";

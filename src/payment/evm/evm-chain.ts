@@ -5,7 +5,6 @@
  * Source: the Ethereum JSON-RPC API (execution-apis).
  * @module
  */
-
 import { type Fault, fault } from "../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../lib/json.ts";
 import type { UserAddress } from "../addresses.ts";

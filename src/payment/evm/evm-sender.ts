@@ -6,7 +6,6 @@
  * Source: EIP-1559; docs/reference/payment.md#x402.
  * @module
  */
-
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
 import { ethereumAddress } from "../../arweave/signers/ethereum.ts";
 import type { Clock } from "../../lib/clock.ts";

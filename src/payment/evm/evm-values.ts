@@ -3,7 +3,6 @@
  * Source: https://ethereum.org/en/developers/docs/apis/json-rpc/#conventions.
  * @module
  */
-
 import { assert } from "../../lib/assert.ts";
 import type { JsonValue } from "../../lib/json.ts";
 import { readAddress, type UserAddress } from "../addresses.ts";

@@ -5,7 +5,6 @@
  * two attempts early when the last attempt is some seconds old.
  * @module
  */
-
 import { isUtf8 } from "node:buffer";
 import type { Nodes } from "../../chain/nodes.ts";
 import { Failure } from "../../failures.ts";

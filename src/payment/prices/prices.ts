@@ -3,7 +3,6 @@
  * Source: docs/reference/payment.md#prices-of-storage.
  * @module
  */
-
 import { winc } from "../../arweave/winston.ts";
 import { Failure, rejected } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";

@@ -2,7 +2,6 @@
  * Opens the chains on which an operator accepts payments, from the settings.
  * @module
  */
-
 import { readCount } from "../../store/ledger/ledger-database.ts";
 import { type Chain, chainOf, readAddress, type Token, type UserAddress } from "../addresses.ts";
 import { createEvmChain } from "../evm/evm-chain.ts";

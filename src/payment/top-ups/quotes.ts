@@ -4,7 +4,6 @@
  * A quote is stored before the request to the provider, so that every payment has its quote.
  * @module
  */
-
 import { assert } from "../../lib/assert.ts";
 import { isJsonArray, readJson, writeJson } from "../../lib/json.ts";
 import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";

@@ -4,7 +4,6 @@
  * A rejection here stores nothing, so that unfunded signatures cannot fill the ledger.
  * @module
  */
-
 import { winc } from "../../arweave/winston.ts";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";

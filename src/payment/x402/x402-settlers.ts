@@ -2,7 +2,6 @@
  * Settlement of authorizations: by the gateway's own transaction, or by a facilitator.
  * @module
  */
-
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";

@@ -2,7 +2,6 @@
  * Transactions of a ledger on either database: the writing session, group commit, snapshot reads, and closing.
  * @module
  */
-
 import { Failure } from "../../failures.ts";
 import { type Span, traced } from "../../lib/spans.ts";
 import {

@@ -2,7 +2,6 @@
  * The ledger on PostgreSQL: the same transactions as on SQLite, for operators with a database server.
  * @module
  */
-
 import type { ReservedSQL } from "bun";
 import { Failure } from "../../failures.ts";
 import { checkValues, type LedgerDatabase, type Row, type Value, type Work } from "./ledger-database.ts";

@@ -8,7 +8,6 @@
  * Source: docs/decisions/070-ledger.md.
  * @module
  */
-
 import { Database, type Statement } from "bun:sqlite";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";

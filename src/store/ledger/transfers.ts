@@ -7,7 +7,6 @@
  * Source: docs/reference/payment.md#invariants-of-the-ledger.
  * @module
  */
-
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";

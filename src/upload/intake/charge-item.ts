@@ -6,7 +6,6 @@
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
-
 import type { WrittenItem } from "../../../workers/intake.ts";
 import { addressOf, type Id } from "../../arweave/id.ts";
 import { signatureLayout } from "../../arweave/signature.ts";

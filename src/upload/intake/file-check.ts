@@ -3,7 +3,6 @@
  * Source: docs/reference/upload.md#files.
  * @module
  */
-
 import type { WrittenItem } from "../../../workers/intake.ts";
 import type { LeaveWalkJob, WalkItemJob, WalkItemResult } from "../../../workers/walk.ts";
 import { Failure } from "../../failures.ts";

@@ -5,7 +5,6 @@
  * crash or in a rebuilt index, are announced again at the start.
  * @module
  */
-
 import type { BundleItem, ReadItemsJob } from "../../../workers/bundles.ts";
 import { type Id, isId } from "../../arweave/id.ts";
 import { createBatcher } from "../../lib/batcher.ts";

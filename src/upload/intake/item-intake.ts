@@ -8,7 +8,6 @@
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
-
 import type { WrittenItem } from "../../../workers/intake.ts";
 import { signingOfHeader } from "../../arweave/signing.ts";
 import { Failure } from "../../failures.ts";

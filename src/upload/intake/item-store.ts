@@ -6,7 +6,6 @@
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
-
 import type { DigestItemJob, NotTaken, WrittenItem } from "../../../workers/intake.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";

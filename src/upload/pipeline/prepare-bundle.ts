@@ -5,7 +5,6 @@
  * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
-
 import type { LayoutJob, LayoutSummary, SignBundleJob } from "../../../workers/bundles.ts";
 import { isId } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";

@@ -4,7 +4,6 @@
  * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/node-api.md#posting-chunks.
  * @module
  */
-
 import type { BundleChunksJob } from "../../../workers/bundles.ts";
 import { chunkSpans } from "../../arweave/merkle.ts";
 import { readTransactionHeader } from "../../arweave/transaction.ts";

@@ -3,7 +3,6 @@
  *
  * Argument: JSON of {path, port, seed, faults, secretKey}. Prints {url}; each line of its input is a target of deliveries.
  */
-
 import { openStripeSandbox } from "../../../src/dev/sandbox/stripe.ts";
 import { createSandboxRoutes } from "../../../src/dev/sandbox-routes/sandbox-routes.ts";
 import { systemClock } from "../../../src/lib/clock.ts";

@@ -1,7 +1,6 @@
 /**
  * What the API reference says of top-ups, reports and gifts, held against the routes and their responses.
  */
-
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { type AnyElysia, Elysia } from "elysia";

@@ -3,7 +3,6 @@
  * Source: docs/reference/formats.md#data-items.
  * @module
  */
-
 import { createDataItem, createItemHash } from "../../../src/arweave/data-item.ts";
 import { createEthereumSigner } from "../../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";

@@ -3,7 +3,6 @@
  * sandbox that represents Stripe on another, both by one clock that the test moves.
  * @module
  */
-
 import { openStripeSandbox, type StripeSandbox } from "../../../src/dev/sandbox/stripe.ts";
 import type { DeliveryFaults } from "../../../src/dev/sandbox/stripe-events.ts";
 import { createSandboxRoutes } from "../../../src/dev/sandbox-routes/sandbox-routes.ts";

@@ -2,7 +2,6 @@
  * Token payments over a ledger, scripted chains and a price that tests set.
  * @module
  */
-
 import { expect } from "bun:test";
 import { type Winc, winc } from "../../../src/arweave/winston.ts";
 import { Failure } from "../../../src/failures.ts";

@@ -2,7 +2,6 @@
  * The roots that the killed writer writes, by number.
  * @module
  */
-
 import { join } from "node:path";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";

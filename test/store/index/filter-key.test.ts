@@ -2,7 +2,6 @@
  * Keys of filters: deterministic for one secret, and unpredictable without it.
  * @module
  */
-
 import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import { createFilterKeys, createFilterSecret, filterSecretBytes } from "../../../src/store/index/filter-key.ts";

@@ -2,7 +2,6 @@
  * An index in a temporary folder, with a clock that tests set.
  * @module
  */
-
 import { type IndexReaderOptions, openIndexReader } from "../../../src/store/index/index-reader.ts";
 import type { IndexReader } from "../../../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/index-writer.ts";

@@ -2,7 +2,6 @@
  * Writes to the index, step by step, and rollbacks.
  * @module
  */
-
 import { serialize } from "bun:jsc";
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";

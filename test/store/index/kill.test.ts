@@ -4,7 +4,6 @@
  * KILLS sets how many, for each of the two files.
  * @module
  */
-
 import { describe, expect, test } from "bun:test";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { noColumns } from "../../../src/store/index/index-types.ts";

@@ -2,7 +2,6 @@
  * Locations of an id's bytes, and of all items within a span.
  * @module
  */
-
 import { describe, expect, test } from "bun:test";
 import { openBlockList } from "../../../src/store/block-list.ts";
 import { noColumns } from "../../../src/store/index/index-types.ts";

@@ -2,7 +2,6 @@
  * A model of the index: one list in memory, searched by a full scan.
  * @module
  */
-
 import type { Address, Id } from "../../../src/arweave/id.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
 import type { PagePlan, PageRow } from "../../../src/store/index/index-types.ts";

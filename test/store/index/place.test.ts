@@ -2,7 +2,6 @@
  * Packed places sort in chain order.
  * @module
  */
-
 import { describe, expect, test } from "bun:test";
 import {
   isPlace,

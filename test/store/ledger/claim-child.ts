@@ -3,7 +3,6 @@
  * the name of each event for each claim that was notified it had won.
  * @module
  */
-
 import { openPlace } from "../../support/ledger-place.ts";
 import { claimAll } from "./claims.ts";
 

@@ -2,7 +2,6 @@
  * Claims of outside events, many at once, each of which would credit its address if it won.
  * @module
  */
-
 import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
 import { adjustment, claimEvent, createTransferIds, transfer, user } from "../../../src/store/ledger/transfers.ts";
 import { createRandom } from "../../support/random.ts";

@@ -2,7 +2,6 @@
  * Texts are restored exactly, also when data was cut out.
  * @module
  */
-
 import { describe, expect, test } from "bun:test";
 import { cutData, packText, unpackText } from "../../../../src/store/index/chain/header-texts.ts";
 import { spliceData } from "../../../support/places.ts";

@@ -2,7 +2,6 @@
  * Reading all pages returns exactly the existing rows, in both orders, with any filters, while the chain grows and forks.
  * @module
  */
-
 import { describe, expect, test } from "bun:test";
 import { openIndexReader } from "../../../../src/store/index/index-reader.ts";
 import { openIndexWriter } from "../../../../src/store/index/index-writer.ts";
