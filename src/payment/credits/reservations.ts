@@ -52,7 +52,7 @@ export type ReservationRequest = ItemPayment &
 /** More payers than this in one upload is an attack; a header of 4 KiB holds 90. */
 export const paidByMax = 90;
 
-/** Approvals that one reservation may draw on: its transaction stays short. */
+/** Approvals that one reservation may draw on, besides the signer's own credits: its transaction stays short. */
 export const partsMax = 200;
 
 /**
@@ -143,10 +143,13 @@ async function chooseParts(tx: Tx, request: ItemPayment, step: Step): Promise<Re
   const { signer, winc } = request;
   const parts: ReservationPart[] = [];
   let missing = winc;
+  let approvals = 0;
   for (const payer of payersOf(request)) {
     if (missing === 0n) break;
     for (const source of await sourcesOf(tx, payer, signer, step)) {
-      if (missing === 0n || parts.length === partsMax) break;
+      const isOwn = source.approvalId === undefined;
+      if (missing === 0n || (!isOwn && approvals === partsMax)) break;
+      if (!isOwn) approvals += 1;
       const drawn = smaller(source.winc, missing);
       parts.push({ ...source, winc: drawn });
       missing -= drawn;

@@ -448,6 +448,19 @@ for (const kind of ledgerKinds())
       expect((await reserve("large", BigInt(partsMax), listed)).parts).toHaveLength(partsMax);
     });
 
+    test("the limit of approvals does not count the signer's own credits, which pay the rest", async () => {
+      await payment.credit(bob, 1_000n);
+      await Promise.all(Array.from({ length: partsMax + 1 }, (_, number) => approve(`a-${number}`, bob, 1n)));
+      const covered = BigInt(partsMax) + 1_000n;
+      await expect(reserve("item", covered + 1n, { paidBy: [bob] })).rejects.toMatchObject({
+        context: { needed: covered + 1n, available: covered },
+      });
+      const { parts } = await reserve("item", covered, { paidBy: [bob] });
+      expect(parts).toHaveLength(partsMax + 1);
+      expect(parts.at(-1)).toEqual({ payer: ada, approvalId: undefined, winc: 1_000n });
+      expect(await wincOf(ada)).toBe(0n);
+    });
+
     test("M: amounts near the edge of 64 bits stay exact", async () => {
       const much = 2n ** 62n - 1n - 1_000n;
       await payment.credit(ada, much);
