@@ -10,7 +10,15 @@ import { type Fault, type Http, type HttpRequest, type HttpResponse, openHttp } 
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
 import { type RetryPlan, retry } from "../../lib/retry.ts";
 import type { CardEventPage, CardProvider, CheckoutReturn, SessionRequest } from "./card-provider.ts";
-import { eventTypes, quoteKey, readCheckout, readEvent, readPayment, readSession } from "./stripe-objects.ts";
+import {
+  eventTypes,
+  quoteKey,
+  readCheckout,
+  readEvent,
+  readEventId,
+  readPayment,
+  readSession,
+} from "./stripe-objects.ts";
 
 type StripeOptions = Readonly<{
   /** Origin, without a path. */
@@ -199,7 +207,8 @@ function eventPage(response: Responded): CardEventPage {
   const list = response.body["data"];
   if (response.status !== 200 || !isJsonArray(list)) throw rejection(response);
   const events = list.map(readEvent).filter((event) => event !== undefined);
-  return { events, next: response.body["has_more"] === true ? events.at(-1)?.id : undefined };
+  // An unreadable event has its place in the list: the pages after it would be missed otherwise.
+  return { events, next: response.body["has_more"] === true ? readEventId(list.at(-1)) : undefined };
 }
 
 /** Stripe's error for the log. Its texts contain parameter names, never secrets. */

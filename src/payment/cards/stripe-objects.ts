@@ -13,6 +13,11 @@ import type { CheckoutStatus, PaymentSession, PaymentStatus, StripeEvent } from 
 /** The metadata key of a payment's quote id. */
 export const quoteKey = "topUpQuoteId";
 
+/** The id of an event, which may otherwise be invalid. */
+export function readEventId(value: JsonValue | undefined): string | undefined {
+  return readReference(value);
+}
+
 /** Parses an event; undefined for an invalid event. */
 export function readEvent(value: JsonValue | undefined): StripeEvent | undefined {
   if (!isJsonObject(value)) return undefined;

@@ -10,6 +10,7 @@ import type { UserAddress } from "../../../src/payment/addresses.ts";
 import type { CardProvider } from "../../../src/payment/cards/card-provider.ts";
 import type { CardEvents } from "../../../src/payment/cards/card-settlement.ts";
 import { createCardWatch } from "../../../src/payment/cards/card-watch.ts";
+import { openStripe } from "../../../src/payment/cards/stripe-client.ts";
 import { gift, promo, provider } from "../../../src/store/ledger/transfers.ts";
 import { testAddress } from "../../support/payment.ts";
 import { promoRule } from "../prices/price-fixture.ts";
@@ -719,3 +720,19 @@ async function paid(fixture: CardFixture, top: TopUpResponse): Promise<void> {
   expect(await confirm(fixture, top)).toBe(200);
   await fixture.settle();
 }
+
+test.each([
+  ["readable", { type: "charge.refunded", created: 1, data: { object: {} } }, ["evt_last"]],
+  ["not readable", { type: "charge.refunded" }, []],
+] as const)(
+  "a page of the list of events whose last event is %s is followed by the next page",
+  async (_which, event, ids) => {
+    const respond = () => Response.json({ data: [{ id: "evt_last", ...event }], has_more: true });
+    const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: respond });
+    const stripe = openStripe({ url: server.url.origin, secretKey: "secret-key", random: () => 0 });
+    const page = await stripe.events(0, 1_000, undefined, new AbortController().signal);
+    expect([page.events.map(({ id }) => id), page.next]).toEqual([[...ids], "evt_last"]);
+    stripe.close();
+    await server.stop(true);
+  },
+);
