@@ -44,6 +44,7 @@ import { invalidValue, jsonText, printableLines } from "../lib/printable.ts";
 import { countText } from "../lib/quantity-text.ts";
 import { replaceFile, syncFolder } from "../store/durable-file.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
 import { openIndexWriter } from "../store/index/index-writer.ts";
 import type { StoredHeights } from "../store/index/stored-partitions.ts";
 import { readServiceUrl } from "./service-client.ts";
@@ -225,13 +226,20 @@ async function withFiles<Result>(
   }
 }
 
+/**
+ * Heights that the index has recorded. None of an index that cannot be read, such as one that a full disk left without
+ * tables: the error of the fetch is the one to report, and the records of this fetch are made again by the next one.
+ */
 function loadedHeights(data: DataFolder): readonly StoredHeights[] {
   if (!existsSync(data.index)) return [];
-  const reader = openIndexReader(data.index);
+  let reader: IndexReader | undefined;
   try {
+    reader = openIndexReader(data.index);
     return reader.storedPartitions.loadedHeights();
+  } catch {
+    return [];
   } finally {
-    reader.close();
+    reader?.close();
   }
 }
 
