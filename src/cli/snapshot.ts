@@ -226,10 +226,7 @@ async function withFiles<Result>(
   }
 }
 
-/**
- * Heights that the index has recorded. None of an index that cannot be read, such as one that a full disk left without
- * tables: the error of the fetch is the one to report, and the records of this fetch are made again by the next one.
- */
+/** Heights that the index has recorded; none of an index that cannot be read. */
 function loadedHeights(data: DataFolder): readonly StoredHeights[] {
   if (!existsSync(data.index)) return [];
   let reader: IndexReader | undefined;
@@ -237,6 +234,8 @@ function loadedHeights(data: DataFolder): readonly StoredHeights[] {
     reader = openIndexReader(data.index);
     return reader.storedPartitions.loadedHeights();
   } catch {
+    // A full disk may leave an index without tables. The error of the fetch is the one to report, and the next fetch
+    // makes the records again.
     return [];
   } finally {
     reader?.close();
