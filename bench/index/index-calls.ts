@@ -1,8 +1,9 @@
 /**
- * Times of the calls of an index's writer, and what the longest one waited for.
+ * Times of the calls of an index's writer, and what the longest one of each kind waited for.
  * @module
  */
 import { openSync, readlinkSync, readSync } from "node:fs";
+import { assert } from "../../src/lib/assert.ts";
 
 /** Seconds of a call: the whole, that on a processor, and that in which it was ready and had none. */
 type CallTime = Readonly<{ name: string; whole: number; computing: number; queued: number }>;
@@ -12,8 +13,8 @@ export type CallTimes = Readonly<{
   timed: <Result>(name: string, call: () => Result) => Result;
   /** Seconds of all calls that add rows, and of all others, so far. */
   seconds: () => Readonly<{ adding: number; merging: number }>;
-  /** The longest call, how many took more than `callSecondsMax`, and how many there were. */
-  longest: () => Readonly<{ call: CallTime; above: number; count: number }>;
+  /** The longest call of each name, how many took more than `callSecondsMax`, and how many there were. */
+  longest: () => Readonly<{ calls: readonly CallTime[]; above: number; count: number }>;
 }>;
 
 /** The target of one call. */
@@ -22,7 +23,7 @@ export const callSecondsMax = 0.1;
 /** Creates them for calls of this thread. */
 export function createCallTimes(): CallTimes {
   const seconds = { adding: 0, merging: 0 };
-  let longest: CallTime = { name: "none", whole: 0, computing: 0, queued: 0 };
+  const longest = new Map<string, CallTime>();
   let above = 0;
   let count = 0;
   const readThread = openThreadTimes();
@@ -35,27 +36,33 @@ export function createCallTimes(): CallTimes {
       seconds[name === "addItems" ? "adding" : "merging"] += whole;
       count += 1;
       if (whole > callSecondsMax) above += 1;
-      if (whole > longest.whole) {
+      if (whole > (longest.get(name)?.whole ?? 0)) {
         const after = readThread();
         const computing = after.computing - before.computing;
-        longest = { name, whole, computing, queued: after.queued - before.queued };
+        longest.set(name, { name, whole, computing, queued: after.queued - before.queued });
       }
       return result;
     },
     seconds: () => ({ ...seconds }),
-    longest: () => ({ call: longest, above, count }),
+    longest: () => ({ calls: [...longest.values()], above, count }),
   };
 }
 
-/** The longest call as text: what it was, and the milliseconds of what it did. */
-export function longestText({ call, above, count }: ReturnType<CallTimes["longest"]>): string {
-  const { name, whole, computing, queued } = call;
-  const ms = (value: number) => (Math.max(0, value) * 1_000).toFixed(0);
-  const waited = ms(whole - computing - queued);
-  return (
-    `${ms(whole)} ms (${name}: computing ${ms(computing)}, without a processor ${ms(queued)}, ` +
-    `waiting for the disk or a lock ${waited}); ${above} of ${count} calls above ${ms(callSecondsMax)} ms`
-  );
+/** The longest call as text, with the milliseconds of what it did, and the longest ones of other kinds. */
+export function longestText({ calls, above, count }: ReturnType<CallTimes["longest"]>): string {
+  const [first, ...others] = calls.toSorted((a, b) => b.whole - a.whole);
+  assert(first !== undefined, "a call was made");
+  const { name, whole, computing, queued } = first;
+  const parts = [
+    `${msOf(whole)} (${name}: computing ${msOf(computing)}, without a processor ${msOf(queued)}`,
+    `waiting for the disk or a lock ${msOf(whole - computing - queued)}); ${above} of ${count} calls above`,
+  ];
+  const rest = others.map((call) => `${call.name} ${msOf(call.whole)} (computing ${msOf(call.computing)})`);
+  return `${parts.join(", ")} ${msOf(callSecondsMax)}; ${rest.join(", ")}`;
+}
+
+function msOf(seconds: number): string {
+  return `${(Math.max(0, seconds) * 1_000).toFixed(0)} ms`;
 }
 
 /** Reads the seconds of this thread on a processor and in the queue of one; zeros where the system does not tell. */

@@ -67,10 +67,15 @@ export function openPartMerges(options: PartMergeOptions): Loop {
       const [following] = await Promise.all([merges.run("next", { path }, { signal }), store(merge.part, step.bodies)]);
       step = following;
       // While many rows are merged, small parts become many, and each look-up of an id would test them all.
-      const small = "bodies" in step ? await index.beginMerge(merge) : undefined;
-      if (small !== undefined) await perform(small, signal);
+      if ("bodies" in step) await performWithin(merge, signal);
     }
     await index.endMerge(merge, step.merged, step.filter);
+  };
+
+  /** Makes the much smaller merges that are due between two steps of a merge. */
+  const performWithin = async (merge: PartMerge, signal: AbortSignal): Promise<void> => {
+    for (let small = await index.beginMerge(merge); small !== undefined; small = await index.beginMerge(merge))
+      await perform(small, signal);
   };
 
   return openLoop({

@@ -3,10 +3,11 @@
  * @module
  */
 import fc from "fast-check";
-import { type GraphQLObjectType, getNamedType, isObjectType, parse } from "graphql";
+import { type DocumentNode, type GraphQLObjectType, getNamedType, isObjectType, parse } from "graphql";
 import { writeBlockCursor } from "../../src/graphql/cursor.ts";
 import { exceededLimits } from "../../src/graphql/document-size.ts";
 import { schema } from "../../src/graphql/graphql-schema.ts";
+import { tokensMax } from "../../src/graphql/query-limits.ts";
 import { writeTransactionCursor } from "../support/transaction-cursor.ts";
 import { addressOf, blockOf, idOf } from "./memory-index.ts";
 
@@ -54,8 +55,13 @@ export const documents = fc
     }),
   )
   .map(([choices, variables]) => ({ query: writeDocument(choices), variables }))
-  // Fragments that are in fragments may come to more aliases than are allowed.
-  .filter(({ query }) => exceededLimits(parse(query)).length === 0);
+  .filter(({ query }) => isWithinLimits(parse(query)));
+
+/** A choice may come to more tokens than are allowed, and fragments that are in fragments to more aliases. */
+function isWithinLimits(document: DocumentNode): boolean {
+  const { tokenCount = Number.POSITIVE_INFINITY } = document;
+  return tokenCount <= tokensMax && exceededLimits(document).length === 0;
+}
 
 function writeDocument(choices: readonly number[]): string {
   let position = 0;

@@ -1,10 +1,10 @@
 /**
  * Stores the parts of the posting index (part-image.ts) and merges them.
  *
- * Eight parts of a level become one of the next, so a row is written again at most six times. Small merges are made
- * at once, in the transaction that adds rows. Larger ones are made in a thread of their own (part-merge.ts): the writer
- * stores their steps under a level that readers do not see, then replaces the sources in one short transaction, and
- * removes their bodies in steps. A merge that a crash interrupted is removed in the same way.
+ * Eight parts of a level become one of the next, so a row is written again at most six times. The smallest merges are
+ * made at once, in the transaction that adds rows. All others are made in a thread of their own (part-merge.ts): the
+ * writer stores their steps under a level that readers do not see, then replaces the sources in one short transaction,
+ * and removes their bodies in steps. A merge that a crash interrupted is removed in the same way.
  * Source: docs/reference/index-layout.md#merges.
  * @module
  */
@@ -36,7 +36,7 @@ export type PartSizes = Readonly<{
   levelRows: number;
   /** Parts of a level that are merged. */
   fanIn: number;
-  /** Limit of the rows of a merge that the writer makes at once: 1 µs a row (measured). */
+  /** Limit of the rows of a merge that the writer makes at once: 1 to 5 µs a row (measured). */
   inlineRowsMax: number;
   /**
    * Limits of the rows of one merge. It may have `mergedShare` of all rows, because the file has its sources and the
@@ -60,7 +60,7 @@ export const partSizesDefault: PartSizes = {
   sealRows: 2_048,
   levelRows: 512,
   fanIn: 8,
-  inlineRowsMax: 2 ** 15,
+  inlineRowsMax: 2 ** 12,
   mergedRowsMin: 2 ** 22,
   mergedRowsMax: partRowsMax,
 };
