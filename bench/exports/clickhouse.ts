@@ -60,7 +60,7 @@ export const clickhouseBench: Bench = {
 
 async function exportItems(folder: string, items: number): Promise<LoadedPartition> {
   const indexPath = join(folder, "index.sqlite");
-  await fillIndex(indexPath, items, 1_000);
+  await fillIndex(indexPath, items);
   const index = openExportRows(indexPath);
   const request = { folder: join(folder, "export"), start: 0, end: index.stableHeight(), maxFileRows: 0 };
   await exportPartition({ ...request, skipL1Transactions: false, skipL1Tags: false, runId: "bench" }, index);

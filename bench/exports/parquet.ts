@@ -32,7 +32,7 @@ export const parquetBench: Bench = {
     try {
       const count = items[size];
       const indexPath = join(folder, "index.sqlite");
-      await fillIndex(indexPath, count, 1_000);
+      await fillIndex(indexPath, count);
       const files: ExportedFile[] = [];
       const { signal } = new AbortController();
       const pooled = createPartitionWriter(pool, indexPath, signal);

@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { blockHashFromBytes, idFromBytes } from "../../src/arweave/id.ts";
 import { openPartMerges } from "../../src/indexing/part-merges.ts";
+import { bundleLimitsDefault } from "../../src/indexing/unbundle.ts";
 import { assert } from "../../src/lib/assert.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
@@ -43,6 +44,9 @@ function bytesWritten(pid: number): number {
 /** Items that are added while pages are read, as a share of those whose rate is measured. */
 export const readersShare = 0.1;
 
+/** Items that are added at once, as of a bundle. */
+const batch = bundleLimitsDefault.entriesPerBatch;
+
 /** Limits of the memory of the process that writes and of the one that merges, MiB. */
 const writerMemoryMax = 800;
 const mergesMemoryMax = 128;
@@ -65,12 +69,7 @@ export type Filled = Readonly<{
  * writer, merges included, without the time in which items are made. Where readers are to begin, it then adds more
  * items.
  */
-export async function fillIndex(
-  path: string,
-  items: number,
-  batch: number,
-  beginReaders?: () => void,
-): Promise<Filled> {
+export async function fillIndex(path: string, items: number, beginReaders?: () => void): Promise<Filled> {
   const writtenBefore = bytesWritten(process.pid);
   const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000 });
   const calls = createCallTimes();

@@ -19,9 +19,9 @@ import { longestText } from "./index-calls.ts";
 import { type Filled, fillIndex, type ItemTime, readersShare } from "./index-fill.ts";
 import { digestOf, folderOf, ownerOf, ownersMax, scatter } from "./index-items.ts";
 
-const sizes: Readonly<Record<BenchSize, { items: number; batch: number; queries: number; cold: number }>> = {
-  small: { items: 4_000, batch: 1_000, queries: 10, cold: 0 },
-  large: { items: 1_000_000, batch: 2_000, queries: 500, cold: 100 },
+const sizes: Readonly<Record<BenchSize, { items: number; queries: number; cold: number }>> = {
+  small: { items: 4_000, queries: 10, cold: 0 },
+  large: { items: 1_000_000, queries: 500, cold: 100 },
 };
 
 /** Measures rows per second, bytes per item, bytes written, and latencies of pages. */
@@ -31,10 +31,10 @@ export const indexBench: Bench = {
     const folder = mkdtempSync(join(tmpdir(), "cairn-bench-index-"));
     try {
       const path = join(folder, "index.sqlite");
-      const { items: itemsDefault, batch, queries, cold } = sizes[size];
+      const { items: itemsDefault, queries, cold } = sizes[size];
       const items = given?.items ?? itemsDefault;
       const readers = createReaders(path, items);
-      const filled = await fillIndex(path, items, batch, readers.begin);
+      const filled = await fillIndex(path, items, readers.begin);
       const beside = await readers.end();
       const bytes = statSync(path).size + filterBytesOf(path);
       const reader = openIndexReader(path);
