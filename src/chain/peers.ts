@@ -77,7 +77,7 @@ const perListMax = 50;
 /** Peers of each kind whose lists are requested in one round. */
 const askedForListsMax = 4;
 
-/** A peer without a response so often in a row is removed, and not added again for an hour. */
+/** A peer without a response so often in a row, while others respond, is removed, and not added again for an hour. */
 const silencesMax = 4;
 const goneMs = 3_600_000;
 const goneMax = 10_000;
@@ -123,14 +123,15 @@ export function openPeers(options: PeersOptions): Peers {
     for (const named of lists.flat()) table.take(named);
   }
 
-  async function askInfo(entry: Entry, signal: AbortSignal): Promise<void> {
+  /** @returns Whether the peer responded. */
+  async function askInfo(entry: Entry, signal: AbortSignal): Promise<boolean> {
     const release = await semaphore.take(signal); // the queue has space for all of them
     try {
       entry.askedAt = clock();
       const startedAt = performance.now();
       const response = await entry.node.info(signal);
       const info = response.kind === "ok" ? readJson(response.value) : undefined;
-      table.note(entry, info, performance.now() - startedAt);
+      return table.note(entry, info, performance.now() - startedAt);
     } finally {
       release?.();
     }
@@ -144,7 +145,8 @@ export function openPeers(options: PeersOptions): Peers {
       await learn(signal);
     }
     const due = table.all().filter(({ askedAt }) => clock() - askedAt >= infoEveryMs);
-    await Promise.all(due.map((entry) => askInfo(entry, signal)));
+    const responded = await Promise.all(due.map((entry) => askInfo(entry, signal)));
+    table.noteSilences(due.filter((_, index) => responded[index] === false));
   }
 
   const roundAndWait = async (signal: AbortSignal): Promise<number> => {
@@ -187,9 +189,14 @@ function createTable(options: PeersOptions) {
     node.close();
   }
 
-  function noteSilence(entry: Entry): void {
+  /** Whether all peers that responded before are silent: rather, this machine has no network. */
+  function isAlone(): boolean {
+    const times = [...entries.values()].flatMap(({ said }) => (said === undefined ? [] : [said.at]));
+    return times.length > 1 && clock() - Math.max(...times) >= infoEveryMs;
+  }
+
+  function countSilence(entry: Entry): void {
     entry.silences += 1;
-    chunkNodes.noteFault(entry.node);
     if (entry.silences < silencesMax) return;
     gone.set(entry.key, true);
     end(entry);
@@ -209,13 +216,20 @@ function createTable(options: PeersOptions) {
       const unasked = { said: undefined, askedAt: Number.NEGATIVE_INFINITY, silences: 0 };
       entries.set(key, { node, kind, key, host, ...unasked });
     },
-    note: (entry: Entry, info: JsonValue | undefined, ms: number) => {
+    /** Notes a response. @returns Whether there is one. */
+    note: (entry: Entry, info: JsonValue | undefined, ms: number): boolean => {
       const height = wholeNumber(info, "height");
-      if (height === undefined) return noteSilence(entry);
+      if (height === undefined) return false;
       if (entry.said === undefined) chunkNodes.join(entry.node);
       chunkNodes.noteResponse(entry.node, ms);
       entry.said = { height, blocks: wholeNumber(info, "blocks") ?? height + 1, at: clock() };
       entry.silences = 0;
+      return true;
+    },
+    /** Called when all that were asked together have responded or not. */
+    noteSilences: (silent: readonly Entry[]) => {
+      for (const { node } of silent) chunkNodes.noteFault(node);
+      if (!isAlone()) silent.forEach(countSilence);
     },
     clear: () => {
       for (const entry of [...entries.values()]) end(entry);

@@ -263,6 +263,28 @@ describe("a peer", () => {
     expect(peers.list().map(({ height }) => height)).toEqual([9]);
   });
 
+  test("is kept while no peer at all responds, as without a network, however long that takes", async () => {
+    const state = { infos: ['{"height":7}', '{"height":8}'] as (string | undefined)[] };
+    const first = await machine({ info: () => state.infos[0] });
+    const second = await machine({ info: () => state.infos[1] });
+    const ports = [first, second].map(portOf);
+    const node = await machine({ nodes: ports.map((port) => `127.0.0.1:${port}`) });
+    const { peers, time } = peersOf({ nodes: [node] }, { ports });
+    const heightsAfter = async (rounds: number) => {
+      for (let round = 0; round < rounds; round += 1) {
+        time.now += infoEveryMs;
+        await peers.round(none);
+      }
+      return peers.list().map(({ height }) => height);
+    };
+    await peers.round(none);
+    state.infos = [undefined, undefined];
+    expect(await heightsAfter(20)).toEqual([7, 8]);
+    state.infos = [undefined, '{"height":9}'];
+    expect(await heightsAfter(3)).toEqual([7, 9]);
+    expect(await heightsAfter(1)).toEqual([9]);
+  });
+
   const infos: readonly (readonly [string, string])[] = [
     ["no JSON", "<html>"],
     ["a list", "[]"],
