@@ -139,11 +139,47 @@ function openUnknown(location: RootLocation, file: RootFile, parts: RootFilesPar
 }
 
 /** A manifest as it was read, and the time until which it is used. */
-type ReadManifest = Readonly<{
-  until: number;
-  files: ReadonlyMap<number, Readonly<{ file: RootFile; size: number }>> | undefined;
-  fault: string;
+type ReadManifest = Readonly<{ until: number; partitions: Partitions | undefined; fault: string }>;
+
+type Partition = Readonly<{ file: RootFile; size: number }>;
+
+/** The partitions of a manifest, by the first byte of their keys. */
+type Partitions = Readonly<{
+  at: (prefix: number) => Partition | undefined;
+  /** Makes a look-up in one of them. */
+  use: <Value>(lookUp: () => Promise<Value>) => Promise<Value>;
+  /** Closes them once no look-up uses them: there is a newer manifest. */
+  retire: () => void;
+  close: () => void;
 }>;
+
+function createPartitions(files: ReadonlyMap<number, Partition>): Partitions {
+  let lookUps = 0;
+  let isRetired = false;
+  const close = (): void => {
+    for (const { file } of files.values()) file.close();
+  };
+  const closeWhenUnused = (): void => {
+    if (isRetired && lookUps === 0) close();
+  };
+  return {
+    at: (prefix) => files.get(prefix),
+    use: async (lookUp) => {
+      lookUps += 1;
+      try {
+        return await lookUp();
+      } finally {
+        lookUps -= 1;
+        closeWhenUnused();
+      }
+    },
+    retire: () => {
+      isRetired = true;
+      closeWhenUnused();
+    },
+    close,
+  };
+}
 
 /** An index in partitions; each is opened with the first key that belongs to it. */
 function openPartitioned(location: RootLocation, file: RootFile, parts: RootFilesParts): RootIndex {
@@ -155,34 +191,33 @@ function openPartitioned(location: RootLocation, file: RootFile, parts: RootFile
   async function read(signal: AbortSignal): Promise<ReadManifest> {
     const bytes = await file.whole(signal);
     const now = clock();
+    const before = stored;
     try {
-      const files = openPartitions(readRootManifest(bytes, location));
-      closePartitions();
-      stored = {
-        until: location.kind === "content" ? Number.POSITIVE_INFINITY : now + manifestStoredMs,
-        files,
-        fault: "",
-      };
+      const partitions = openPartitions(readRootManifest(bytes, location));
+      const until = location.kind === "content" ? Number.POSITIVE_INFINITY : now + manifestStoredMs;
+      stored = { until, partitions, fault: "" };
     } catch (error) {
       const fault = error instanceof Error ? error.message : String(error);
       log.warn("the manifest of an index of data items is invalid", { source: url, detail: fault });
-      closePartitions();
-      stored = { until: now + invalidStoredMs, files: undefined, fault };
+      stored = { until: now + invalidStoredMs, partitions: undefined, fault };
     }
+    before?.partitions?.retire();
     return stored;
   }
 
-  function openPartitions(manifest: RootManifest): NonNullable<ReadManifest["files"]> {
-    return new Map(
-      [...manifest].map(([prefix, { location: place, size }]) => {
-        const isOthers = location.kind !== "file" && place.kind === "url" && !isSameServer(location, place.url);
-        return [prefix, { file: openAt(place, parts, isOthers ? reachOfOthers : undefined), size }] as const;
-      }),
-    );
+  async function lookUpIn({ file: partition, size }: Partition, key: Uint8Array, signal: AbortSignal) {
+    return await partition.lookUp(signal, async (opened) => {
+      if (opened.size !== size) throw fileFailure(url, `a partition has ${opened.size} bytes, not ${size}`);
+      return await lookUpCdb64(opened, key);
+    });
   }
 
-  function closePartitions(): void {
-    for (const { file: partition } of stored?.files?.values() ?? []) partition.close();
+  function openPartitions(manifest: RootManifest): Partitions {
+    const files = [...manifest].map(([prefix, { location: place, size }]) => {
+      const isOthers = location.kind !== "file" && place.kind === "url" && !isSameServer(location, place.url);
+      return [prefix, { file: openAt(place, parts, isOthers ? reachOfOthers : undefined), size }] as const;
+    });
+    return createPartitions(new Map(files));
   }
 
   return {
@@ -190,15 +225,12 @@ function openPartitioned(location: RootLocation, file: RootFile, parts: RootFile
     async lookUp(key, signal) {
       const current =
         stored !== undefined && stored.until > clock() ? stored : await flights.run("manifest", signal, read);
-      if (current.files === undefined) throw new Failure("source_failed", { source: url, detail: current.fault });
-      const partition = current.files.get(key[0] ?? -1);
+      const { partitions } = current;
+      if (partitions === undefined) throw new Failure("source_failed", { source: url, detail: current.fault });
+      const partition = partitions.at(key[0] ?? -1);
       if (partition === undefined) return { kind: "absent" };
       try {
-        return await partition.file.lookUp(signal, async (opened) => {
-          if (opened.size !== partition.size)
-            throw fileFailure(url, `a partition has ${opened.size} bytes, not ${partition.size}`);
-          return await lookUpCdb64(opened, key);
-        });
+        return await partitions.use(() => lookUpIn(partition, key, signal));
       } catch (error) {
         // The partitions may have been replaced together with their manifest: it is read again soon.
         if (stored === current && location.kind !== "content")
@@ -208,7 +240,7 @@ function openPartitioned(location: RootLocation, file: RootFile, parts: RootFile
     },
     close() {
       file.close();
-      closePartitions();
+      stored?.partitions?.close();
     },
   };
 }

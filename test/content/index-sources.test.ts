@@ -9,11 +9,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idBytes } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
+import { openRootFiles } from "../../src/chain/root-files.ts";
 import { Failure } from "../../src/failures.ts";
 import { utf8Bytes } from "../../src/lib/bytes.ts";
+import { silentLog } from "../../src/lib/log.ts";
 import { madeId } from "../chain/data-node.ts";
 import { type FaultServer, openFaultServer, rangeResult } from "../chain/fault-server.ts";
 import { writeRootIndex } from "../support/cdb64.ts";
+import { until } from "../support/until.ts";
 import { makeItem, signItem } from "./bundles.ts";
 import { type Harness, isSame, joined, openHarness } from "./content-harness.ts";
 import { type ItemFixture, openItemFixture, type PostedBundle } from "./item-fixture.ts";
@@ -192,6 +195,28 @@ test("the manifest and the head of a partition are read once", async () => {
   }
   expect(server.requests.filter((line) => line === "GET /m.json")).toHaveLength(1);
   expect(server.requests.length).toBeLessThanOrEqual(2 + 3 * 2);
+});
+
+test("a look-up that is under way ends well when the manifest is read again", async () => {
+  const server = await serverOf({ "/m.json": manifestOf(file), "/part.cdb": index });
+  const time = { now: 1_000_000 };
+  const root = openRootFiles([`${server.url}/m.json`], {
+    clock: () => time.now,
+    random: () => 0.5,
+    log: silentLog,
+    openContent: () => Promise.reject(new Error("no content is read")),
+  });
+  closers.push(async () => root.close());
+  let isHeld = true;
+  server.setFault(({ path }) => (isHeld && path === "/part.cdb" ? { kind: "delay", ms: 300 } : undefined));
+  const find = () => root.find(item.id, async ({ rootId }) => ({ kind: "ok", value: rootId }), none);
+  const first = find();
+  await until(() => server.requests.includes("GET /part.cdb"));
+  isHeld = false;
+  time.now += 3_600_000;
+  const found = { kind: "ok", value: bundle.rootId };
+  expect<unknown>(await Promise.all([first, find()])).toEqual([found, found]);
+  expect(server.requests.filter((line) => line === "GET /m.json")).toHaveLength(2);
 });
 
 describe("a fault is", () => {
