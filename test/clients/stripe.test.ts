@@ -478,7 +478,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       ],
       [
         "to give a payment back",
-        (url) => oursOf(url).refund("pi_1", signal),
+        (url) => oursOf(url).refund("pi_1", "a reason", signal),
         (url) => clientOf(url).refunds.create({ payment_intent: "pi_1" }),
       ],
     ];

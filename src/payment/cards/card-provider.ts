@@ -66,8 +66,13 @@ export type CardProvider = Readonly<{
   /** Cancels an unpaid payment. @returns Its new status. */
   endPayment: (paymentId: string, signal: AbortSignal) => Promise<PaymentStatus | undefined>;
   endCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStatus | undefined>;
-  /** Refunds a payment completely; idempotent. */
-  refund: (paymentId: string, signal: AbortSignal) => Promise<void>;
+  /**
+   * Refunds what was not refunded of a payment.
+   *
+   * @param key - Of the reason for it, at most 128 characters: a request that is repeated with it within a day gets the
+   *   first response again.
+   */
+  refund: (paymentId: string, key: string, signal: AbortSignal) => Promise<void>;
   /** Events from (inclusive) to (exclusive), Unix ms. @param after - `next` of the page before. */
   events: (from: number, to: number, after: string | undefined, signal: AbortSignal) => Promise<CardEventPage>;
   close: () => void;

@@ -211,7 +211,7 @@ async function refundWanted(parts: CardWatchParts, after: string, signal: AbortS
   await ledger.confirmed(); // before money is sent
   for (const paymentId of wanted) {
     await attempt(parts, signal, { paymentId }, async () => {
-      await provider.refund(paymentId, signal);
+      await provider.refund(paymentId, "rejected", signal);
       await ledger.write((tx) => refundRequested(tx, paymentId));
     });
   }

@@ -69,9 +69,10 @@ export function openStripe({ url, secretKey, random }: StripeOptions): CardProvi
       await tryPost(call, `/v1/checkout/sessions/${id}/expire`, signal);
       return found(readCheckout, await get(call, checkoutPath(id), signal));
     },
-    refund: async (paymentId, signal) => {
+    refund: async (paymentId, key, signal) => {
       const form = writeForm({ payment_intent: paymentId });
-      const response = await call({ method: "POST", path: "/v1/refunds", form, key: `refund-${paymentId}` }, signal);
+      const ask = { method: "POST", path: "/v1/refunds", form, key: `refund-${paymentId}-${key}` } as const;
+      const response = await call(ask, signal);
       const isDone = codeOf(response) === "charge_already_refunded";
       if (response.status !== 200 && !isDone) throw rejection(response);
     },

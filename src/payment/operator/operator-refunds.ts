@@ -70,7 +70,8 @@ export async function carryOut(parts: RefundParts, action: WaitingAction, signal
   const paymentId = quote?.paymentId;
   assert(paymentId !== undefined, "a payment that is being refunded was credited");
   try {
-    await provider.refund(paymentId, signal);
+    // A key of its own: an earlier refund of the payment may have failed since.
+    await provider.refund(paymentId, `operator-${action.idempotencyKey}`, signal);
   } catch (error) {
     if (!isFinal(error)) throw error;
     await ledger.write((tx) => withdrawAction(tx, action.idempotencyKey));

@@ -425,7 +425,7 @@ describe("a lost report", () => {
     const watch = createCardWatch({ ledger, provider: cards, events, clock: clock.now, log: silentLog });
     await watch.look(signal);
     expect([await fixture.balance(alice), await fixture.balance(bob)]).toEqual([0n, tenDollars]);
-    // EvmClient for the quote itself finds what its event did not tell.
+    // A look at the quote itself finds what its event did not tell.
     clock.advance(5 * 60_000);
     await watch.look(signal);
     expect(await fixture.balance(alice)).toBe(tenDollars);

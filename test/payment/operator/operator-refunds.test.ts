@@ -5,6 +5,7 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { Failure } from "../../../src/failures.ts";
+import type { JsonObject } from "../../../src/lib/json.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import type { CardProvider } from "../../../src/payment/cards/card-provider.ts";
 import { createCardWatch } from "../../../src/payment/cards/card-watch.ts";
@@ -64,6 +65,11 @@ for (const kind of ledgerKinds())
     const refundedAtProvider = (top: TopUpResponse) => {
       const charge = String(fixture.sandbox.fetch("payment_intent", top.paymentSession.id)["latest_charge"]);
       return fixture.sandbox.fetch("charge", charge)["amount_refunded"];
+    };
+    const newestRefund = (): string => {
+      const query = { from: 0, to: undefined, types: ["refund.created"], limit: 1, after: undefined };
+      const [event] = fixture.sandbox.events(query).events;
+      return String(((event?.["data"] as JsonObject)["object"] as JsonObject)["id"]);
     };
     const spend = (winc: bigint) => {
       const { database: ledger, clock, makeId } = fixture.payment;
@@ -188,6 +194,21 @@ for (const kind of ledgerKinds())
       });
       await fixture.settle();
       expect(await refund(idOf(top), { reason: "another reason" })).toMatchObject({ balance: "0" });
+    });
+
+    test("after a refund that the payer's bank sent back, pays back again", async () => {
+      const top = await pay();
+      const winc = await fixture.balance(alice);
+      await refund(idOf(top));
+      await fixture.settle();
+      fixture.sandbox.failRefund(newestRefund());
+      await fixture.settle();
+      await createCardWatch({ ...partsOf(), log: silentLog }).look(signal);
+      expect([await fixture.balance(alice), refundedAtProvider(top)]).toEqual([winc, 0]);
+      fixture.payment.clock.advance(60_000);
+      expect(await refund(idOf(top), { idempotencyKey: "again" })).toMatchObject({ winc: `${winc}`, balance: "0" });
+      await fixture.settle();
+      expect([await fixture.balance(alice), refundedAtProvider(top)]).toEqual([0n, 1000]);
     });
 
     test("an unpaid and an unknown quote are no payments", async () => {
