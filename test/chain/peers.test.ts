@@ -263,7 +263,7 @@ describe("a peer", () => {
     expect(peers.list().map(({ height }) => height)).toEqual([9]);
   });
 
-  test("is kept while no peer at all responds, as without a network, however long that takes", async () => {
+  test("stays while no peer at all responds, as without a network, however long that takes", async () => {
     const state = { infos: ['{"height":7}', '{"height":8}'] as (string | undefined)[] };
     const first = await machine({ info: () => state.infos[0] });
     const second = await machine({ info: () => state.infos[1] });

@@ -5,7 +5,7 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { Failure } from "../../../src/failures.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import { isJsonObject } from "../../../src/lib/json.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import type { CardProvider } from "../../../src/payment/cards/card-provider.ts";
 import { createCardWatch } from "../../../src/payment/cards/card-watch.ts";
@@ -69,7 +69,9 @@ for (const kind of ledgerKinds())
     const newestRefund = (): string => {
       const query = { from: 0, to: undefined, types: ["refund.created"], limit: 1, after: undefined };
       const [event] = fixture.sandbox.events(query).events;
-      return String(((event?.["data"] as JsonObject)["object"] as JsonObject)["id"]);
+      const data = event?.["data"];
+      const object = isJsonObject(data) ? data["object"] : undefined;
+      return isJsonObject(object) ? String(object["id"]) : "";
     };
     const spend = (winc: bigint) => {
       const { database: ledger, clock, makeId } = fixture.payment;
