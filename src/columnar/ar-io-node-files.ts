@@ -10,22 +10,26 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { signatureLayout } from "../arweave/signature.ts";
 import type { Tag } from "../arweave/tags.ts";
 import { Failure } from "../failures.ts";
 import type { ExportBlock, ExportRow } from "../store/index/export-rows.ts";
-import { transactionSignatureTypes } from "../store/index/index-types.ts";
-import { isPlace, packPlace } from "../store/index/place.ts";
+import { packPlace } from "../store/index/place.ts";
+import {
+  checkTypes,
+  type ForeignTable,
+  foreignTables,
+  readBlock,
+  readRow,
+  readTags,
+  selections,
+  type Values,
+} from "./ar-io-node-rows.ts";
 import { type DuckdbRows, literalPath, openDuckdb, quoted } from "./duckdb-engine.ts";
 import { convertPartition, type LoadedPartition, type PartitionHeights } from "./partition.ts";
 
 /** A partition of another gateway; paths are relative to the folder. */
 export type ForeignPartition = PartitionHeights &
   Readonly<{ paths: Readonly<Record<ForeignTable, readonly string[]>> }>;
-
-const foreignTables = ["blocks", "transactions", "tags"] as const;
-
-type ForeignTable = (typeof foreignTables)[number];
 
 /** Converts the partitions of one folder. */
 export type ForeignFiles = Readonly<{
@@ -157,8 +161,6 @@ function stampOf(folder: string, { paths }: ForeignPartition): string {
 
 type Query = <Result>(sql: string, read: (rows: DuckdbRows) => Promise<Result>) => Promise<Result>;
 
-type Values = readonly (string | null)[];
-
 /** The rows of one partition. */
 type Reading = Readonly<{
   blocks: () => Promise<ExportBlock[]>;
@@ -193,7 +195,7 @@ function createReading(folder: string, partition: ForeignPartition, heights: Par
     leftOut = Number(unplaced);
     const takeRows = createRowFilter(await repeatedIds(select, from("transactions")));
     for (const step of await stepsOf(select, from("transactions"))) {
-      const tagsOf = paths.tags.length === 0 ? new Map() : await readTags(select, from, step);
+      const tagsOf = paths.tags.length === 0 ? new Map() : await tagsIn(select, from, step);
       const rows = (await select(rowsSql(from("transactions"), step))).map((values) => readRow(values, tagsOf));
       const { taken, invalid } = takeRows(rows);
       leftOut += invalid;
@@ -228,55 +230,6 @@ function createSelect(query: Query): Select {
       }
       return all;
     });
-}
-
-/** The columns that are read, and DuckDB's types of their values. */
-const integer = /^U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)$/;
-const amount = /^(DECIMAL\(\d+,0\)|U?(INTEGER|BIGINT|HUGEINT))$/;
-const bytes = /^BLOB$/;
-const columnTypes: Readonly<Record<ForeignTable, Readonly<Record<string, RegExp>>>> = {
-  blocks: {
-    indep_hash: bytes,
-    height: integer,
-    previous_block: bytes,
-    nonce: bytes,
-    hash: bytes,
-    block_timestamp: integer,
-    tx_count: integer,
-    block_size: integer,
-  },
-  transactions: {
-    id: bytes,
-    indexed_at: integer,
-    block_transaction_index: integer,
-    is_data_item: /^BOOLEAN$/,
-    target: bytes,
-    quantity: amount,
-    reward: amount,
-    anchor: bytes,
-    data_size: integer,
-    format: integer,
-    height: integer,
-    owner_address: bytes,
-    data_root: bytes,
-    parent: bytes,
-    offset: integer,
-    data_offset: integer,
-    owner: bytes,
-    signature_type: integer,
-    root_transaction_id: bytes,
-    root_parent_offset: integer,
-  },
-  tags: { height: integer, id: bytes, tag_index: integer, tag_name: bytes, tag_value: bytes },
-};
-
-function checkTypes(table: ForeignTable, described: readonly Values[]): void {
-  const types = new Map(described.map(([name, type]) => [name, type ?? ""]));
-  for (const [name, valid] of Object.entries(columnTypes[table])) {
-    const type = types.get(name);
-    if (type === undefined) throw new Error(`the table ${table} has no column ${name}`);
-    if (!valid.test(type)) throw new Error(`the column ${name} of the table ${table} has the type ${type}`);
-  }
 }
 
 /** Every height has one block, which names the block before: otherwise heights would be recorded without their rows. */
@@ -401,151 +354,25 @@ function within({ first, last, positions }: Step): string {
 }
 
 /** Tags by the id of their row, in their order. */
-async function readTags(
+async function tagsIn(
   select: Select,
   from: (table: ForeignTable) => string,
   step: Step,
 ): Promise<ReadonlyMap<string, readonly Tag[]>> {
-  const { first, last: end } = step;
+  const heights = `height BETWEEN ${Math.floor(step.first / perHeight)} AND ${Math.floor(step.last / perHeight)}`;
   const tags = await select(
-    `SELECT DISTINCT hex(id), tag_index, hex(tag_name), hex(tag_value) FROM ${from("tags")}
-     WHERE height BETWEEN ${Math.floor(first / perHeight)} AND ${Math.floor(end / perHeight)}
-       AND id IN (SELECT id FROM ${from("transactions")} WHERE ${within(step)})
+    `SELECT DISTINCT ${selections.tags.sql} FROM ${from("tags")}
+     WHERE ${heights} AND id IN (SELECT id FROM ${from("transactions")} WHERE ${within(step)})
      ORDER BY ALL`,
   );
-  const tagsOf = new Map<string, Tag[]>();
-  let last: Values = [];
-  for (const row of tags) {
-    const [id, number, name, value] = row;
-    if (id === last[0] && number === last[1]) throw new Error(`an item has two tags of tag_index ${number}`);
-    last = row;
-    const tag = { name: bytesOf(name).toString(), value: bytesOf(value).toString() };
-    const known = tagsOf.get(id ?? "");
-    if (known === undefined) tagsOf.set(id ?? "", [tag]);
-    else known.push(tag);
-  }
-  return tagsOf;
+  return readTags(tags);
 }
 
 function blocksSql(from: string): string {
-  return `SELECT DISTINCT hex(indep_hash), height, hex(previous_block), block_timestamp, tx_count, block_size,
-      hex(nonce), hex(hash) FROM ${from} ORDER BY height`;
-}
-
-function readBlock([hash, height, previous, timestamp, count, size, nonce, solution]: Values): ExportBlock {
-  if (bytesOf(hash).length !== 48 && bytesOf(hash).length !== 32)
-    throw new Error(`the hash of block ${height} has ${bytesOf(hash).length} bytes`);
-  return {
-    hash: bytesOf(hash),
-    height: numberOf(height, "height"),
-    previous: bytesOrNull(previous),
-    timestamp: numberOf(timestamp, "block_timestamp"),
-    transactionCount: numberOf(count, "tx_count"),
-    blockSize: BigInt(numberOf(size, "block_size")),
-    nonce: bytesOrNull(nonce),
-    solution: bytesOrNull(solution),
-  };
+  return `SELECT DISTINCT ${selections.blocks.sql} FROM ${from} ORDER BY height`;
 }
 
 function rowsSql(from: string, step: Step): string {
-  return `SELECT is_data_item, height, block_transaction_index, hex(id), hex(target), hex(anchor), data_size,
-      indexed_at, hex(owner_address), hex(owner), hex(parent), hex(root_transaction_id), root_parent_offset, "offset",
-      data_offset, signature_type, format, quantity::DECIMAL(38, 0), reward::DECIMAL(38, 0), hex(data_root)
-    FROM ${from} WHERE ${within(step)}
+  return `SELECT ${selections.transactions.sql} FROM ${from} WHERE ${within(step)}
     ORDER BY ${transactionNumber}, ${position}, id, indexed_at`;
-}
-
-/** @returns Undefined for an item whose place or whose type of signature is not known. */
-function readRow(values: Values, tagsOf: ReadonlyMap<string, readonly Tag[]>): ExportRow | undefined {
-  const [isItem, height, txIndex, id, target, anchor, size, ingestedAt, owner, ownerKey, ...rest] = values;
-  const shared = {
-    height: numberOf(height, "height"),
-    txIndex: numberOf(txIndex, "block_transaction_index"),
-    id: bytes32(id, "id"),
-    target: bytesOrNull(target),
-    anchor: bytesOrNull(anchor),
-    payloadSize: numberOf(size, "data_size"),
-    tags: tagsOf.get(id ?? "") ?? [],
-    ingestedAt: numberOf(ingestedAt, "indexed_at"),
-    ownerAddress: bytes32(owner, "owner_address"),
-    ownerKey: bytesOrNull(ownerKey),
-  };
-  const row = isItem === "true" ? readItem(shared, rest) : readTransaction(shared, rest);
-  return row !== undefined && isPlace(row) ? row : undefined;
-}
-
-type Shared = Omit<ExportRow, "offset" | "headerSize" | "signatureType" | "parent" | "rootId" | "transaction">;
-
-/** The shortest header, that of an Ed25519 key. Source: ANS-104 §2. */
-const headerSizeMin = 116;
-
-function readItem(
-  shared: Shared,
-  [parent, root, parentOffset, offset, dataOffset, type]: Values,
-): ExportRow | undefined {
-  const layout = signatureLayout(numberOf(type, "signature_type"));
-  if (layout === undefined) return undefined;
-  const payloadStart = numberOf(parentOffset, "root_parent_offset");
-  const start = numberOf(offset, "offset");
-  const headerSize = numberOf(dataOffset, "data_offset") - start;
-  if (headerSize < headerSizeMin)
-    throw new Error(`data_offset ${dataOffset} is less than ${headerSizeMin} bytes after offset ${offset}`);
-  return {
-    ...shared,
-    offset: payloadStart + start,
-    headerSize,
-    signatureType: layout.type,
-    parent: { id: bytes32(parent, "parent"), payloadStart },
-    rootId: bytes32(root, "root_transaction_id"),
-    transaction: null,
-  };
-}
-
-function readTransaction(shared: Shared, values: Values): ExportRow {
-  const [format, quantity, reward, dataRoot] = values.slice(6);
-  return {
-    ...shared,
-    offset: -1,
-    headerSize: 0,
-    signatureType: transactionSignatureTypes.rsa,
-    parent: null,
-    rootId: null,
-    transaction: {
-      format: numberOf(format ?? "2", "format", formatMax),
-      quantity: amountOf(quantity, "quantity"),
-      reward: amountOf(reward, "reward"),
-      dataRoot: bytesOrNull(dataRoot),
-    },
-  };
-}
-
-const formatMax = 255;
-const amountEnd = 10n ** 20n;
-
-/** @returns 0 for null. */
-function numberOf(text: string | null | undefined, column: string, max = Number.MAX_SAFE_INTEGER): number {
-  const value = Number(text ?? 0);
-  if (value >= 0 && value <= max) return value;
-  throw new Error(`${column} has the value ${text}; expected 0 to ${max}`);
-}
-
-/** @returns 0 for null. */
-function amountOf(text: string | null | undefined, column: string): bigint {
-  const value = BigInt(text ?? 0);
-  if (value >= 0n && value < amountEnd) return value;
-  throw new Error(`${column} has the value ${text}; expected 0 to ${amountEnd - 1n}`);
-}
-
-function bytesOf(hex: string | null | undefined): Buffer {
-  return Buffer.from(hex ?? "", "hex");
-}
-
-function bytesOrNull(hex: string | null | undefined): Uint8Array | null {
-  return hex == null ? null : bytesOf(hex);
-}
-
-function bytes32(hex: string | null | undefined, column: string): Uint8Array {
-  const bytes = bytesOf(hex);
-  if (bytes.length !== 32) throw new Error(`${column} has a value of ${bytes.length} bytes; it must have 32`);
-  return bytes;
 }
