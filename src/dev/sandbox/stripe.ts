@@ -114,8 +114,13 @@ export function openStripeSandbox(options: StripeSandboxOptions): StripeSandbox 
   };
   const whole = <Result>(work: () => Result): Result => db.transaction(work);
   const sweep = setInterval(() => {
-    whole(() => expireDueCheckouts(context));
-    db.removeResponsesBefore(clock() - responseTtlMs);
+    try {
+      whole(() => expireDueCheckouts(context));
+      db.removeResponsesBefore(clock() - responseTtlMs);
+    } catch (error) {
+      // An error that leaves a timer ends the process. The next round tries again.
+      log.error("sandbox: checkouts could not be expired", { error });
+    }
   }, sweepMs);
 
   return {

@@ -1,6 +1,7 @@
 /**
  * Parts of the sandbox that Stripe's library does not test: forms, the page, deliveries, and stored state.
  */
+import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,8 +11,9 @@ import { readForm } from "../../../src/dev/sandbox/stripe-context.ts";
 import { type DeliveryFaults, noFaults } from "../../../src/dev/sandbox/stripe-events.ts";
 import { cardsToTry, outcomeOf } from "../../../src/dev/sandbox/stripe-payments.ts";
 import { createSandboxRoutes } from "../../../src/dev/sandbox-routes/sandbox-routes.ts";
-import { silentLog } from "../../../src/lib/log.ts";
+import { type Log, silentLog } from "../../../src/lib/log.ts";
 import { createRandom } from "../../support/random.ts";
+import { until } from "../../support/until.ts";
 
 const start = 1_800_000_000_000;
 const key = "sk_test_x";
@@ -22,7 +24,9 @@ afterEach(async () => {
   cleanUp = [];
 });
 
-function open(options: { path?: string; faults?: DeliveryFaults; clock?: () => number } = {}): StripeSandbox {
+type Options = Readonly<{ path?: string; faults?: DeliveryFaults; clock?: () => number; log?: Log }>;
+
+function open(options: Options = {}): StripeSandbox {
   const random = createRandom(7);
   const sandbox = openStripeSandbox({
     clock: () => start,
@@ -239,6 +243,27 @@ describe("deliveries", () => {
     expect(sandbox.deliveriesWaiting()).toBe(count);
     expect(sandbox.events({ from: 0, to: undefined, types: [], limit: 100, after: undefined }).events).toHaveLength(10);
   });
+});
+
+test("a database that another program has locked delays the expiry of checkouts, and ends nothing", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "cairn-sandbox-"));
+  cleanUp.push(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "sandbox.sqlite");
+  const errors: string[] = [];
+  let now = start;
+  const log = { ...silentLog, error: (message: string) => void errors.push(message) };
+  const sandbox = open({ path, clock: () => now, log });
+  const { id } = sandbox.createCheckout(checkout(), "http://localhost");
+  const other = new Database(path);
+  other.run("BEGIN IMMEDIATE");
+  now += 2 * 24 * 60 * 60_000;
+  await until(() => errors.length > 0);
+  other.run("ROLLBACK");
+  other.close();
+  const events = () => sandbox.events({ from: 0, to: undefined, types: [], limit: 100, after: undefined }).events;
+  await until(() => events().some(({ type }) => type === "checkout.session.expired"));
+  expect(sandbox.fetchCheckout(String(id))["status"]).toBe("expired");
+  expect(errors[0]).toBe("sandbox: checkouts could not be expired");
 });
 
 test("every card on the start page has the stated outcome", () => {
