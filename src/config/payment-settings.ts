@@ -9,6 +9,7 @@ import {
   hourToWeekOrNone,
   list,
   port,
+  positive,
   postgresUrl,
   secretText,
   setting,
@@ -74,7 +75,7 @@ export const paymentSettings = {
       "under `dev` the sandbox's fixed prices.",
   }),
   PRICE_AGE_MAX: setting({
-    read: duration,
+    read: positive,
     fallback: 6 * 60 * 60_000,
     unit: "milliseconds",
     effect: "Maximum age of a price that is used while its source is unavailable.",

@@ -5,7 +5,7 @@
 import { samplerNames } from "../lib/trace-context.ts";
 import {
   choice,
-  count,
+  durationOrNone,
   flag,
   headerKey,
   headerList,
@@ -75,14 +75,14 @@ export const serverSettings = {
     effect: "Proxies whose X-Forwarded-For header is trusted, separated by commas; addresses or CIDR blocks.",
   }),
   STOP_DELAY_MS: setting({
-    read: count,
+    read: durationOrNone,
     fallback: 1_000,
     dev: 0,
     unit: "milliseconds",
     effect: "Time after a stop signal in which new requests are still accepted; /ready responds 503 meanwhile.",
   }),
   STOP_GRACE_MS: setting({
-    read: count,
+    read: durationOrNone,
     fallback: 10_000,
     unit: "milliseconds",
     effect: "Time after STOP_DELAY_MS in which running responses and uploads may finish before they are cut off.",

@@ -85,9 +85,20 @@ export function positiveSize(value: string): number {
   return bytes;
 }
 
-/** A whole number of milliseconds, at least 1. */
+/**
+ * The longest time, 23 days. The runtime ends a timer of 2^31 milliseconds and more after one; some timers are seconds
+ * longer than the setting.
+ */
+const durationMsMax = 2_000_000_000;
+
+/** A whole number of milliseconds, 1 or more. */
 export function duration(value: string): number {
-  return wholeNumber(value, 1, "a whole number of milliseconds, 1 or more");
+  return wholeNumber(value, 1, `a whole number of milliseconds, 1 to ${durationMsMax}`, durationMsMax);
+}
+
+/** A whole number of milliseconds, or 0. */
+export function durationOrNone(value: string): number {
+  return wholeNumber(value, 0, `a whole number of milliseconds, 0 to ${durationMsMax}`, durationMsMax);
 }
 
 /** Milliseconds from an hour to a week, or 0. */

@@ -141,11 +141,14 @@ export function openLoop(options: LoopOptions): Loop {
 
 /** The wait between two rounds of one loop. */
 export type IdleWait = Readonly<{
-  /** Waits; one caller at a time. @param ms - Milliseconds, 0 or more. Never rejects. */
+  /** Waits, at most 24 days; one caller at a time. @param ms - Milliseconds, 0 or more. Never rejects. */
   wait: (ms: number) => Promise<void>;
   /** Ends the current wait, or the next wait if none is running. */
   end: () => void;
 }>;
+
+/** The runtime ends a timer of more milliseconds after one. */
+const waitMsMax = 2 ** 31 - 1;
 
 /** @param signal - Ends the current wait and all later waits. */
 export function createIdleWait(signal: AbortSignal): IdleWait {
@@ -160,7 +163,7 @@ export function createIdleWait(signal: AbortSignal): IdleWait {
   const wait = async (ms: number): Promise<void> => {
     if (!isEnded && !signal.aborted)
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
+        const timer = setTimeout(resolve, Math.min(ms, waitMsMax));
         finish = () => {
           clearTimeout(timer);
           resolve();

@@ -119,7 +119,17 @@ describe("readConfig", () => {
     [
       "FOLLOW_INTERVAL_MS",
       "0",
-      "invalid value '0' for FOLLOW_INTERVAL_MS: expected a whole number of milliseconds, 1 or more",
+      "invalid value '0' for FOLLOW_INTERVAL_MS: expected a whole number of milliseconds, 1 to 2000000000",
+    ],
+    [
+      "TOKEN_WATCH_MS",
+      "31536000000",
+      "invalid value '31536000000' for TOKEN_WATCH_MS: expected a whole number of milliseconds, 1 to 2000000000",
+    ],
+    [
+      "STOP_GRACE_MS",
+      "2147483648",
+      "invalid value '2147483648' for STOP_GRACE_MS: expected a whole number of milliseconds, 0 to 2000000000",
     ],
     [
       "CACHE_BYTES_MAX",

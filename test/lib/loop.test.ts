@@ -186,6 +186,15 @@ describe("the wait between two rounds", () => {
     expect(await wait).toBe("ended");
   });
 
+  test("of more milliseconds than a timer can have does not end at once", async () => {
+    const life = new AbortController();
+    const wait = createIdleWait(life.signal)
+      .wait(2 ** 31)
+      .then(() => "ended");
+    expect(await Promise.race([wait, Bun.sleep(50).then(() => "lasts")])).toBe("lasts");
+    life.abort();
+  });
+
   test("ends when it is woken; the next wait is complete again", async () => {
     const idle = createIdleWait(new AbortController().signal);
     const first = idle.wait(never);
