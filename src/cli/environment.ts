@@ -30,6 +30,8 @@ export function readEnvironment(environment: Environment): ReadEnvironment {
     try {
       const text = readFileSync(file, "utf8");
       if (text.length > secretBytesMax) throw new Error(`larger than ${secretBytesMax} bytes`);
+      // As a value it would count as unset: a ledger of PostgreSQL would be one of SQLite, for example.
+      if (text.trim() === "") throw new Error("empty");
       secrets[name] = text.trim();
     } catch (error) {
       // The reason becomes one line of the complaint.

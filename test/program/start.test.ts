@@ -102,6 +102,19 @@ const validatedAfterOthers = new Set([
   "OTEL_SERVICE_NAME",
 ]);
 
+test.each(["", " \n"])(
+  "a file of a secret that holds only %j is rejected: it does not unset the secret",
+  async (text) => {
+    const file = join(folder, "secret.txt");
+    writeFileSync(file, text);
+    const environment = { LEDGER_URL_FILE: file, WEBHOOK_SECRET_FILE: file };
+    const { code, out, err } = await runCairn(["config"], { environment });
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toContain(`LEDGER_URL_FILE ${file}: empty`);
+    expect(err).toContain(`WEBHOOK_SECRET_FILE ${file}: empty`);
+  },
+);
+
 function rejects(name: SettingName, text: string): boolean {
   try {
     settings[name].read(text);
