@@ -104,12 +104,12 @@ export async function pendingPaymentsOf(tx: Tx, account: UserAddress, limit: num
 }
 
 /**
- * Transactions with payments that another check would not change. Reversed payments, and payments that failed as
- * unknown to the chain, are excluded.
+ * Transactions that need no other check now: those that wait as unread, and those with payments that another check
+ * would not change. Reversed payments, and payments that failed as unknown to the chain, are excluded.
  */
 export async function knownTransactions(
   tx: Tx,
-  token: Token,
+  { token, address }: Watch,
   transactionIds: readonly string[],
 ): Promise<ReadonlySet<string>> {
   if (transactionIds.length === 0) return new Set();
@@ -121,7 +121,11 @@ export async function knownTransactions(
     ...transactionIds,
     notFoundReason,
   );
-  return new Set(rows.map((row) => row.transaction_id));
+  const unread = await tx.all<{ transaction_id: string }>(
+    `SELECT transaction_id FROM token_unread WHERE token = ? AND address = ? AND transaction_id IN (${marks})`,
+    ...[token, address, ...transactionIds],
+  );
+  return new Set([...rows, ...unread].map((row) => row.transaction_id));
 }
 
 /** Transactions whose payments are due for a check, the longest due first. */
@@ -264,6 +268,49 @@ export async function keepMark(tx: Tx, token: Token, address: string, cursor: st
     cursor,
     BigInt(now),
   );
+}
+
+/** The watch over an address, by which its marks and unread transactions are stored. */
+type Watch = Readonly<{ token: Token; address: string }>;
+
+/** A found transaction that could not be read. Times are Unix milliseconds. */
+export type Unread = Readonly<{ id: string; since: number; dueAt: number }>;
+
+/** Unread transactions of one watch. */
+const unreadMax = 10_000;
+
+/**
+ * Stores a transaction that could not be read, or the time of its next check.
+ *
+ * @returns False when too many wait already; then nothing was changed.
+ */
+export async function keepUnread(tx: Tx, { token, address }: Watch, { id, since, dueAt }: Unread): Promise<boolean> {
+  const row = await tx.get<{ count: bigint }>(
+    "SELECT COUNT(*) AS count FROM token_unread WHERE token = ? AND address = ? AND transaction_id <> ?",
+    ...[token, address, id],
+  );
+  if (row !== undefined && row.count >= BigInt(unreadMax)) return false;
+  await tx.run(
+    "INSERT INTO token_unread (token, address, transaction_id, since, due_at) VALUES (?, ?, ?, ?, ?) " +
+      "ON CONFLICT (token, address, transaction_id) DO UPDATE SET due_at = excluded.due_at",
+    ...[token, address, id, BigInt(since), BigInt(dueAt)],
+  );
+  return true;
+}
+
+export async function dropUnread(tx: Tx, { token, address }: Watch, id: string): Promise<void> {
+  const named = "DELETE FROM token_unread WHERE token = ? AND address = ? AND transaction_id = ?";
+  await tx.run(named, token, address, id);
+}
+
+/** Unread transactions that are due for a check, the longest due first. */
+export async function dueUnread(tx: Tx, { token, address }: Watch, now: number, limit: number): Promise<Unread[]> {
+  const rows = await tx.all<{ transaction_id: string; since: bigint; due_at: bigint }>(
+    "SELECT transaction_id, since, due_at FROM token_unread WHERE token = ? AND address = ? AND due_at <= ? " +
+      "ORDER BY due_at, transaction_id LIMIT ?",
+    ...[token, address, BigInt(now), BigInt(limit)],
+  );
+  return rows.map((row) => ({ id: row.transaction_id, since: readTime(row.since), dueAt: readTime(row.due_at) }));
 }
 
 /** The reason of a temporary failure: the chain did not know the transaction, and may know it later. */

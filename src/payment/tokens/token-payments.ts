@@ -7,22 +7,30 @@
  * Source: docs/reference/payment.md#token-payments.
  * @module
  */
-import { LRUCache } from "lru-cache";
 import { Failure, type FailureCode } from "../../failures.ts";
-import { entryLimit } from "../../lib/entry-limit.ts";
 import { type Fault, fault } from "../../lib/http-client.ts";
 import { type RetryPlan, retry } from "../../lib/retry.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import { chainOf, readTransactionId, type Token } from "../addresses.ts";
 import type { Prices } from "../prices/price-types.ts";
 import type { Observation, TokenChain } from "./token-chain.ts";
-import { knownTransactions, markOf, notFoundReason, paymentsOf, type TokenPayment } from "./token-payment-store.ts";
+import {
+  dropUnread,
+  dueUnread,
+  keepUnread,
+  knownTransactions,
+  markOf,
+  notFoundReason,
+  paymentsOf,
+  type TokenPayment,
+} from "./token-payment-store.ts";
 import {
   createFollowing,
   createOffering,
   createSettling,
   earlyRejection,
   type Follow,
+  nextPauseMs,
   type Settled,
   type SettlingOptions,
   strayRejection,
@@ -49,10 +57,10 @@ export type TokenPayments = Readonly<{
    */
   submit: (token: Token, text: string, signal: AbortSignal) => Promise<Submitted>;
   /**
-   * Processes transactions that were found on the chain; transactions without a creditable payment are skipped.
+   * Processes transactions that were found on the chain; transactions without a creditable payment are skipped. A
+   * transaction that the server cannot give is stored, and tried again by later calls for 30 days.
    *
-   * @returns A temporary fault: then some transactions were not processed. A transaction that the chain does not show
-   *   is skipped after an hour.
+   * @returns A fault of the server: then some transactions were neither processed nor stored.
    * @throws Failure of the prices or the ledger.
    */
   take: (chain: TokenChain, ids: readonly string[], signal: AbortSignal) => Promise<Fault | undefined>;
@@ -73,8 +81,14 @@ type TokenPaymentsOptions = SettlingOptions &
 /** A report arrives moments after the payment; its propagation between nodes takes a little longer. */
 const firstObservationDefault: RetryPlan = { attempts: 3, firstMs: 400, longestMs: 800 };
 
-/** Permanent faults: the transaction is skipped, because it would block the scan for ever. */
-const lastingFaults: ReadonlySet<Fault["reason"]> = new Set(["malformed", "too_large"]);
+/** Faults that may concern one transaction alone, which must not hold up the scan. */
+const faultsOfTransactions: ReadonlySet<Fault["reason"]> = new Set(["status", "malformed", "too_large"]);
+
+/** Unread transactions that one step tries again. */
+const unreadPerStep = 20;
+
+/** Time after which an unread transaction is given up; a report of its payer is still credited. Milliseconds. */
+const unreadMsMax = 30 * 24 * 60 * 60_000;
 
 /** Failures caused by the report; all others are faults of the gateway. */
 const reportFailures: ReadonlySet<FailureCode> = new Set([
@@ -85,10 +99,9 @@ const reportFailures: ReadonlySet<FailureCode> = new Set([
 ]);
 
 export function createTokenPayments(options: TokenPaymentsOptions): TokenPayments {
-  const { ledger, chains, random, log } = options;
+  const { ledger, chains, clock, random, lookAgainMs, log } = options;
   const settle = createSettling(options, createOffering(options));
   const flights = createSingleFlight<Submitted>();
-  const unshown = createUnshown(options);
   const firstObservation = options.firstObservation ?? firstObservationDefault;
 
   async function submit(chain: TokenChain, id: string, signal: AbortSignal): Promise<Submitted> {
@@ -116,16 +129,26 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
     return { payment, isKnown: first?.state === payment.state };
   }
 
-  /** @returns A temporary fault; `unshown`: the scan must find the transaction again. */
-  async function takeOne(chain: TokenChain, id: string, signal: AbortSignal): Promise<Fault | "unshown" | undefined> {
+  /** Processes a found transaction. @returns Why it has to be read again. */
+  async function takeOne(chain: TokenChain, id: string, signal: AbortSignal): Promise<Fault | undefined> {
     const observation = await chain.look(id, signal);
-    if (observation.kind !== "fault") {
-      const settled = await settle(chain, id, { observation, isReplaced: false }, signal);
-      return unshown.isAwaited(`${chain.token}:${id}`, observation, settled) ? "unshown" : undefined;
+    if (observation.kind === "fault") return observation;
+    const settled = await settle(chain, id, { observation, isReplaced: false }, signal);
+    return isShown(observation, settled) ? undefined : fault("status", "the server listed it, and does not show it");
+  }
+
+  /** Tries again to read due transactions, until the server is out of reach. */
+  async function takeUnread(chain: TokenChain, signal: AbortSignal): Promise<void> {
+    for (const { id, since } of await ledger.read((tx) => dueUnread(tx, chain, clock(), unreadPerStep))) {
+      const problem = await takeOne(chain, id, signal);
+      const now = clock();
+      const dueAt = now + nextPauseMs(now - since, lookAgainMs);
+      const isGivenUp = problem !== undefined && isOfTransaction(problem) && now - since > unreadMsMax;
+      if (isGivenUp) log.error("token payment could not be read for 30 days", { id, token: chain.token, ...problem });
+      if (problem === undefined || isGivenUp) await ledger.write((tx) => dropUnread(tx, chain, id));
+      else await ledger.write((tx) => keepUnread(tx, chain, { id, since, dueAt }));
+      if (problem !== undefined && !isOfTransaction(problem)) return;
     }
-    if (!lastingFaults.has(observation.reason)) return observation;
-    log.error("token payment cannot be read", { id, ...observation });
-    return undefined;
   }
 
   return {
@@ -143,47 +166,32 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
       }
     },
     take: async (chain, ids, signal) => {
-      const known = await ledger.read((tx) => knownTransactions(tx, chain.token, ids));
-      let waiting: Fault | undefined;
+      const known = await ledger.read((tx) => knownTransactions(tx, chain, ids));
       for (const id of ids) {
-        const taken = known.has(id) ? undefined : await takeOne(chain, id, signal);
-        // The other payments do not wait for a server that is behind.
-        if (taken === "unshown") waiting ??= fault("wrong", `the server listed ${id}, and does not show it`);
-        else if (taken !== undefined) return taken;
+        const problem = known.has(id) ? undefined : await takeOne(chain, id, signal);
+        if (problem === undefined) continue;
+        if (!isOfTransaction(problem)) return problem;
+        const unread = { id, since: clock(), dueAt: clock() + lookAgainMs };
+        if (!(await ledger.write((tx) => keepUnread(tx, chain, unread)))) return problem;
+        log.warn("token payment cannot be read; it is tried again", { id, token: chain.token, ...problem });
       }
-      return waiting;
+      await takeUnread(chain, signal);
+      return undefined;
     },
     follow: createFollowing(options, settle),
   };
 }
 
-/** Time in which the servers of a chain show a transaction that one of them has listed. Milliseconds. */
-const unshownMsMax = 60 * 60_000;
-
-/** Unshown transactions whose time is known; a step of a scan finds a few at once. */
-const unshownMax = 10_000;
+function isOfTransaction({ reason }: Fault): boolean {
+  return faultsOfTransactions.has(reason);
+}
 
 /**
- * Found transactions that the next of several servers does not show yet: without a wait, the scan would pass their
- * payments for good. The wait has a limit, because a transaction that no server shows would block the scan for ever.
+ * Whether the chain shows what a found transaction pays: the next of several servers may be behind the one that listed
+ * it.
  */
-function createUnshown({ clock, log }: Pick<TokenPaymentsOptions, "clock" | "log">) {
-  const since = new LRUCache<string, number>(entryLimit(unshownMax));
-  return {
-    /** Whether the scan must find the transaction again. @param key - Of the transaction and its token. */
-    isAwaited: (key: string, { kind }: Observation, { payments, rejection }: Settled): boolean => {
-      const isFollowed = payments.some(({ dueAt }) => dueAt !== undefined);
-      if (kind === "mined" || isFollowed || rejection !== undefined) {
-        since.delete(key);
-        return false;
-      }
-      const at = since.get(key) ?? clock();
-      since.set(key, at);
-      const isAwaited = clock() - at <= unshownMsMax;
-      if (!isAwaited) log.error("token payment cannot be read", { id: key, detail: "no server shows it" });
-      return isAwaited;
-    },
-  };
+function isShown({ kind }: Observation, { payments, rejection }: Settled): boolean {
+  return kind === "mined" || rejection !== undefined || payments.some(({ dueAt }) => dueAt !== undefined);
 }
 
 /** Whether a check of the chain can change the payment's state; the watcher follows credited payments. */

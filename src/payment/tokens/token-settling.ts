@@ -309,12 +309,17 @@ export function createSettling(options: SettlingOptions, offersOf: Offering): Se
   };
 }
 
+/** The pause before the next check. @param ageMs - Time since the last change of state. */
+export function nextPauseMs(ageMs: number, lookAgainMs: number): number {
+  const age = Math.max(ageMs, 0);
+  const wait = (age - (age % ageDivisor)) / ageDivisor;
+  return Math.max(Math.min(wait, lookAgainMsMax), lookAgainMs);
+}
+
 /** Time of the next check: pauses grow with the time since the last change of state. */
 function nextLookAt(payment: TokenPayment, now: number, lookAgainMs: number): number {
   const since = payment.endedAt ?? payment.creditedAt ?? payment.seenAt;
-  const age = Math.max(now - since, 0);
-  const wait = (age - (age % ageDivisor)) / ageDivisor;
-  return now + Math.max(Math.min(wait, lookAgainMsMax), lookAgainMs);
+  return now + nextPauseMs(now - since, lookAgainMs);
 }
 
 async function takeStep(tx: Tx, payment: TokenPayment, look: Look, time: ChangeTime): Promise<void> {

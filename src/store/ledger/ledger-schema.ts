@@ -558,6 +558,22 @@ CREATE TABLE solvency_roots (
 CREATE UNIQUE INDEX solvency_roots_by_id ON solvency_roots (id);
 `;
 
+// The table of found transactions that a server of their chain could not give.
+//
+// The scan has passed them: each is read again until it can be read, and removed. address: the watched one; since: when
+// it was found; due_at: time of the next request to the chain
+const unreadTables = `
+CREATE TABLE token_unread (
+  token TEXT NOT NULL,
+  address TEXT NOT NULL,
+  transaction_id TEXT NOT NULL,
+  since BIGINT NOT NULL,
+  due_at BIGINT NOT NULL,
+  PRIMARY KEY (token, address, transaction_id)
+);
+CREATE INDEX token_unread_due ON token_unread (token, address, due_at);
+`;
+
 export const ledgerSchema: readonly string[] = [
   ledgerTables,
   approvalTables,
@@ -578,4 +594,5 @@ export const ledgerSchema: readonly string[] = [
   operatorTables,
   promoCodeTables,
   solvencyTables,
+  unreadTables,
 ];

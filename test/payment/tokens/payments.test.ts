@@ -521,7 +521,7 @@ describe("a credited payment", () => {
     const stuck = testHash(1);
     chain.send(stuck, { transfers: [transferOf(alice, 5n)] });
     await submit(stuck);
-    chain.unreadable.add(stuck);
+    chain.unreadable.set(stuck, "malformed");
     chain.send(hash, { transfers: [transferOf(bob, 5n)] });
     await submit();
     chain.mine(3);

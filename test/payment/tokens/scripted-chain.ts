@@ -36,8 +36,8 @@ export type ScriptedChain = TokenChain &
     knows: (id: string) => boolean;
     /** Makes every call response fault until it is set to undefined. */
     fail: (reason: Fault["reason"] | undefined) => void;
-    /** Transactions that no server can give. */
-    unreadable: Set<string>;
+    /** Transactions that no server can give, with the reason. */
+    unreadable: Map<string, Fault["reason"]>;
     /** Transactions that a scan lists, and the next of several servers does not know. */
     unknown: Set<string>;
     /** Mined transactions whose receipt the next of several servers does not have. */
@@ -67,7 +67,7 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
   const transactions = new Map<string, ScriptedTransaction>();
   const waiting = new Set<string>();
   const blocks: Block[] = [{ hash: "genesis", ids: [] }];
-  const unreadable = new Set<string>();
+  const unreadable = new Map<string, Fault["reason"]>();
   const unknown = new Set<string>();
   const behind = new Set<string>();
   const calls = { looks: 0, scans: 0, blocks: 0 };
@@ -112,7 +112,8 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
       signal.throwIfAborted();
       calls.looks += 1;
       await Bun.sleep(0);
-      if (unreadable.has(id)) return fault("malformed", "as the test says");
+      const reason = unreadable.get(id);
+      if (reason !== undefined) return fault(reason, "as the test says");
       if (unknown.has(id)) return problem() ?? { kind: "absent" };
       return problem() ?? viewOf(id);
     },

@@ -7,7 +7,7 @@ import { createLog } from "../../../src/lib/log.ts";
 import { openTokenWatcher, type TokenWatcher } from "../../../src/payment/tokens/token-watcher.ts";
 import { eventually } from "../../support/until.ts";
 import { createScriptedChain, type ScriptedOptions, testHash, transferOf } from "./scripted-chain.ts";
-import { ethereumAddressOf, openTokenFixture, type TokenFixture } from "./token-fixture.ts";
+import { ethereumAddressOf, lookAgainMs, never, openTokenFixture, type TokenFixture } from "./token-fixture.ts";
 
 const alice = ethereumAddressOf(0xa11ce);
 const opened: { fixture: TokenFixture; watchers: TokenWatcher[] }[] = [];
@@ -54,8 +54,13 @@ async function open(options: ScriptedOptions = {}, intervalMs = 5) {
       () => fixture.balance(alice),
       (balance) => balance === wanted,
     );
+  const logged = (message: string) =>
+    eventually(
+      async () => fixture.lines.map((line) => line["message"]),
+      (messages) => messages.includes(message),
+    );
   const pay = (number: number, amount = 1n) => chain.send(testHash(number), { transfers: [transferOf(alice, amount)] });
-  return { ...fixture, chain, watch, begun, balanceIs, pay, lines };
+  return { ...fixture, chain, watch, begun, balanceIs, pay, logged, lines };
 }
 
 test("unreported payments are credited, and payments before its first start are not", async () => {
@@ -104,84 +109,93 @@ test("a mark is stored only with the found payments: without a price none is ski
   );
 });
 
-test("an invalid transaction is skipped and logged", async () => {
-  const { chain, watch, begun, balanceIs, pay, lines, payment } = await open();
-  await begun(watch());
-  chain.unreadable.add(testHash(1));
-  pay(1);
-  pay(2);
-  chain.mine(4);
-  await balanceIs(2n);
-  expect(lines.concat(opened[0]!.fixture.lines).map(({ message }) => message)).toContain(
-    "token payment cannot be read",
-  );
-  payment.clock.advance(1);
-});
+test.each(["status", "malformed", "too_large"] as const)(
+  "a found payment that a server cannot read (%s) does not delay others, and is credited once it can be read",
+  async (reason) => {
+    const { chain, watch, begun, balanceIs, pay, logged, payment } = await open();
+    const first = watch();
+    await begun(first);
+    chain.unreadable.set(testHash(1), reason);
+    pay(1, 10n);
+    chain.mine(4);
+    first.wake("ethereum");
+    await logged("token payment cannot be read; it is tried again");
+    pay(2);
+    chain.mine(4);
+    first.wake("ethereum");
+    await balanceIs(2n);
+    // It is remembered over a restart, when the scan has passed it.
+    await first.close();
+    const second = watch();
+    await begun(second);
+    chain.unreadable.clear();
+    payment.clock.advance(lookAgainMs);
+    second.wake("ethereum");
+    await balanceIs(22n);
+  },
+);
 
 test("a found payment that the next server does not know yet is credited once it does; others do not wait", async () => {
-  const { chain, watch, begun, balanceIs, pay } = await open();
+  const { chain, watch, begun, balanceIs, pay, logged, payment } = await open({ foundMax: 1 });
   const watcher = watch();
   await begun(watcher);
   chain.unknown.add(testHash(1));
   pay(1, 10n);
+  chain.mine();
   pay(2);
   chain.mine(4);
+  watcher.wake("ethereum");
   await balanceIs(2n);
-  await eventually(
-    async () => watcher.status()[0]?.fault,
-    (fault) => fault?.includes(testHash(1)) === true,
-  );
+  await logged("token payment cannot be read; it is tried again");
   chain.unknown.delete(testHash(1));
+  payment.clock.advance(lookAgainMs);
   watcher.wake("ethereum");
   await balanceIs(22n);
 });
 
 test("a found payment that shows no transfers before its receipt is credited once the server has the receipt", async () => {
-  const { chain, watch, begun, balanceIs } = await open({ confirmations: 1 });
+  const { chain, watch, begun, balanceIs, logged, payment } = await open({ confirmations: 1 });
   const watcher = watch();
   await begun(watcher);
   chain.send(testHash(1), { transfers: [transferOf(alice, 10n)], shown: "nothing" });
   chain.behind.add(testHash(1));
   chain.mine();
-  await eventually(
-    async () => watcher.status()[0]?.fault,
-    (fault) => fault?.includes(testHash(1)) === true,
-  );
+  watcher.wake("ethereum");
+  await logged("token payment cannot be read; it is tried again");
   chain.behind.delete(testHash(1));
+  payment.clock.advance(lookAgainMs);
   watcher.wake("ethereum");
   await balanceIs(20n);
 });
 
-test("a found payment that no server knows holds up the scan for an hour, and is then skipped and logged", async () => {
-  const { chain, watch, begun, balanceIs, pay, payment, lines: own, ...fixture } = await open({ foundMax: 1 });
-  const { lines } = opened.at(-1)!.fixture;
+test("a found payment that stays unreadable is tried less often, and given up after 30 days", async () => {
+  const { chain, watch, begun, balanceIs, pay, logged, payment } = await open();
   const watcher = watch();
   await begun(watcher);
-  chain.unknown.add(testHash(1));
+  chain.unreadable.set(testHash(1), "status");
   pay(1, 10n);
-  chain.mine();
-  pay(2);
   chain.mine(4);
-  const stepped = async () => {
-    const scans = chain.scans();
+  watcher.wake("ethereum");
+  await logged("token payment cannot be read; it is tried again");
+  const stepAfter = async (ms: number) => {
+    payment.clock.advance(ms);
+    const [scans, looks] = [chain.scans(), chain.looks()];
     watcher.wake("ethereum");
     await eventually(
       async () => chain.scans(),
-      (now) => now > scans,
+      (now) => now > scans + 1, // one step from its scan to its end
     );
-    await eventually(
-      async () => watcher.status()[0]?.fault,
-      (fault) => fault !== undefined,
-    );
+    return chain.looks() - looks;
   };
-  await stepped();
-  payment.clock.advance(60 * 60_000);
-  await stepped();
-  expect(await fixture.balance(alice)).toBe(0n);
-  payment.clock.advance(1);
-  watcher.wake("ethereum");
-  await balanceIs(2n);
-  expect(lines.concat(own).map(({ message }) => message)).toContain("token payment cannot be read");
+  expect(await stepAfter(60 * 60_000)).toBe(1);
+  expect(await stepAfter(60_000)).toBe(0);
+  expect(await stepAfter(30 * 24 * 60 * 60_000)).toBe(1);
+  await logged("token payment could not be read for 30 days");
+  expect(await stepAfter(24 * 60 * 60_000)).toBe(0);
+  // A report of its payer is still credited.
+  chain.unreadable.clear();
+  await opened.at(-1)!.fixture.payments.submit("ethereum", testHash(1), never);
+  await balanceIs(20n);
 });
 
 test("a chain with a fault is requested less often, does not delay others, and catches up later", async () => {
