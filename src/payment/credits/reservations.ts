@@ -139,24 +139,45 @@ async function again(tx: Tx, row: ReservationRow, { signer, expiresAt }: Reserva
   return await readReservation(tx, { ...row, expires_at: later });
 }
 
+/** Draws on the payers in order; where this does not cover the price, on the largest approvals of all. */
 async function chooseParts(tx: Tx, request: ItemPayment, step: Step): Promise<ReservationPart[]> {
   const { signer, winc } = request;
+  const payers = payersOf(request);
+  if (winc === 0n) return [];
+  const sources: ReservationPart[] = [];
+  for (const payer of payers) {
+    sources.push(...(await sourcesOf(tx, payer, signer, step)));
+    const { parts, missing } = draw(sources, winc);
+    if (missing === 0n) return parts;
+  }
+  const { parts, missing } = draw(largestOf(sources), winc);
+  if (missing > 0n) throw new Failure("insufficient_balance", { signer, needed: winc, available: winc - missing });
+  return parts;
+}
+
+/** Draws on sources in order, and on at most `partsMax` approvals. */
+function draw(sources: readonly ReservationPart[], winc: bigint) {
   const parts: ReservationPart[] = [];
   let missing = winc;
   let approvals = 0;
-  for (const payer of payersOf(request)) {
+  for (const source of sources) {
     if (missing === 0n) break;
-    for (const source of await sourcesOf(tx, payer, signer, step)) {
-      const isOwn = source.approvalId === undefined;
-      if (missing === 0n || (!isOwn && approvals === partsMax)) break;
-      if (!isOwn) approvals += 1;
-      const drawn = smaller(source.winc, missing);
-      parts.push({ ...source, winc: drawn });
-      missing -= drawn;
-    }
+    const isOwn = source.approvalId === undefined;
+    if (!isOwn && approvals === partsMax) continue;
+    if (!isOwn) approvals += 1;
+    const drawn = smaller(source.winc, missing);
+    parts.push({ ...source, winc: drawn });
+    missing -= drawn;
   }
-  if (missing > 0n) throw new Failure("insufficient_balance", { signer, needed: winc, available: winc - missing });
-  return parts;
+  return { parts, missing };
+}
+
+/** The `partsMax` largest approvals, and the signer's own credits, in the order of the sources. */
+function largestOf(sources: readonly ReservationPart[]): readonly ReservationPart[] {
+  const approvals = sources.filter(({ approvalId }) => approvalId !== undefined);
+  const bySize = approvals.toSorted((a, b) => (b.winc > a.winc ? 1 : b.winc < a.winc ? -1 : 0));
+  const chosen = new Set(bySize.slice(0, partsMax));
+  return sources.filter((source) => source.approvalId === undefined || chosen.has(source));
 }
 
 function payersOf({ paidBy, signer, directive }: ItemPayment): ReadonlySet<UserAddress> {

@@ -448,6 +448,25 @@ for (const kind of ledgerKinds())
       expect((await reserve("large", BigInt(partsMax), listed)).parts).toHaveLength(partsMax);
     });
 
+    test.each([
+      ["one payer", [bob]],
+      ["the next payer", [bob, cy]],
+    ] as const)("many small approvals do not hide a large one of %s", async (_of, payers) => {
+      const payer = payers.at(-1) ?? bob;
+      await payment.credit(bob, 1_000n);
+      await payment.credit(payer, 5_000n);
+      await Promise.all(Array.from({ length: partsMax }, (_, number) => approve(`a-${number}`, bob, 1n)));
+      await approve("b", payer, 5_000n);
+      const listed = { paidBy: payers, directive: "list-only" } as const;
+      const most = 5_000n + BigInt(partsMax) - 1n;
+      await expect(reserve("item", most + 1n, listed)).rejects.toMatchObject({
+        context: { needed: most + 1n, available: most },
+      });
+      const { parts } = await reserve("item", most, listed);
+      expect(parts).toHaveLength(partsMax);
+      expect(parts.at(-1)).toEqual({ payer, approvalId: "b", winc: 5_000n });
+    });
+
     test("the limit of approvals does not count the signer's own credits, which pay the rest", async () => {
       await payment.credit(bob, 1_000n);
       await Promise.all(Array.from({ length: partsMax + 1 }, (_, number) => approve(`a-${number}`, bob, 1n)));
