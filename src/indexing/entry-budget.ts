@@ -17,6 +17,8 @@ export type EntryGrant = Readonly<{
   entries: number;
   /** Reports the used entries, once; the others return to the budget. */
   settle: (used: number) => void;
+  /** Returns used entries that could not be stored. */
+  giveBack: (entries: number) => void;
 }>;
 
 /** The budgets of all roots. */
@@ -25,8 +27,6 @@ export type EntryBudget = Readonly<{
   begin: (rootId: Id) => void;
   /** Whether the budget of a bundle's root is used up. */
   isSpent: (job: BundleJob) => boolean;
-  /** Returns entries that were used and could not be stored. */
-  giveBack: (job: BundleJob, entries: number) => void;
   /**
    * Takes at most `wanted` entries of a bundle's root. Waits while other grants may return entries.
    *
@@ -65,6 +65,10 @@ export function createEntryBudget(entriesPerRootMax: number, reader: Pick<IndexR
         root.settled?.resolve();
         root.settled = undefined;
       },
+      // Of this object: a count that was read from the index since then lacks these entries already.
+      giveBack: (unstored) => {
+        root.used -= unstored;
+      },
     };
   };
 
@@ -72,9 +76,6 @@ export function createEntryBudget(entriesPerRootMax: number, reader: Pick<IndexR
 
   return {
     isSpent: (job) => rootOf(job).used >= entriesPerRootMax,
-    giveBack: (job, entries) => {
-      rootOf(job).used -= entries;
-    },
     begin: (rootId) => {
       put(rootId, 0);
     },

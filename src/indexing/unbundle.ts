@@ -167,7 +167,7 @@ async function readBatches(
     if (response.kind === "malformed") return { kind: "rejected", reason: response.reason };
     itemCount = response.count;
     logInvalid(job, response, parts.log);
-    writing = write(job, response, from.index, parts);
+    writing = write(job, response, from.index, grant, parts);
     from = response.next;
   }
   const { isGone, error } = await writing;
@@ -212,9 +212,15 @@ function readBatch(job: UnbundleJob, { limits, pool }: UnbundleParts, signal: Ab
 type Written = Readonly<{ isGone: boolean; error?: unknown }>;
 
 /** Writes a batch; one that is not written does not count against the budget. */
-async function write(job: BundleJob, batch: Batch, firstEntry: number, parts: UnbundleParts): Promise<Written> {
+async function write(
+  job: BundleJob,
+  batch: Batch,
+  firstEntry: number,
+  grant: EntryGrant,
+  parts: UnbundleParts,
+): Promise<Written> {
   const nextEntry = endOf(batch.next, batch.count);
-  const giveBack = () => parts.budget.giveBack(job, nextEntry - firstEntry);
+  const giveBack = () => grant.giveBack(nextEntry - firstEntry);
   try {
     const { rows, bundles, invalid, invalidCount } = batch;
     const bundle = refOf(job);
