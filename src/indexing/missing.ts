@@ -207,5 +207,5 @@ async function add(
 
 async function postpone(row: MissingRow, { index, clock, random }: MissingOptions): Promise<void> {
   const waitMs = retryWaitMs({ ...waits, attempts: 1 }, row.attempts + 1, random);
-  await index.postponeMissing(row.place, clock() + waitMs);
+  await index.postponeMissing(row.place, row.id, clock() + waitMs);
 }

@@ -118,7 +118,7 @@ export type IndexWriter = PartMerges &
      */
     setWeaveLayout: (block: BlockRef, layout: WeaveLayout, checks?: BlockChecks) => boolean;
     /** Counts a failed attempt to fetch a missing transaction. */
-    postponeMissing: (place: Place, nextTryAtMs: number) => void;
+    postponeMissing: (place: Place, id: Id, nextTryAtMs: number) => void;
     /** Adds items of a bundle and stores the bundle's progress. */
     addItems: (batch: ItemBatch) => ItemsAdded;
     /**
@@ -431,7 +431,7 @@ function chainSteps(parts: Parts): ChainSteps {
         if (checks !== undefined) chain.setChecks(block.height, checks);
         return true;
       }),
-    postponeMissing: (place, nextTryAtMs) => step(() => chain.postponeMissing(place, nextTryAtMs)),
+    postponeMissing: (place, id, nextTryAtMs) => step(() => chain.postponeMissing(place, id, nextTryAtMs)),
     addPending: (added) => step(() => pending.add(added, unixSeconds(clock))),
     removePending: (ids) => step(() => pending.remove(ids)),
     expirePending: (beforeSeconds) => step(() => pending.expire(beforeSeconds)),

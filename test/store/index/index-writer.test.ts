@@ -163,7 +163,9 @@ describe("missing transactions", () => {
     });
     const place = { height: 10, txIndex: 1, offset: -1 };
     expect(file.reader.dueMissing(file.nowMs, 10)).toEqual([{ place, id, attempts: 0 }]);
-    file.writer.postponeMissing(place, file.nowMs + 5_000);
+    file.writer.postponeMissing(place, idOf(random), file.nowMs + 5_000); // of a block that a reorg replaced
+    expect(file.reader.dueMissing(file.nowMs, 10)).toEqual([{ place, id, attempts: 0 }]);
+    file.writer.postponeMissing(place, id, file.nowMs + 5_000);
     expect(file.reader.dueMissing(file.nowMs, 10)).toEqual([]);
     expect(file.reader.dueMissing(file.nowMs + 5_000, 10)).toEqual([{ place, id, attempts: 1 }]);
 

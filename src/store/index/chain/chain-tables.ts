@@ -47,7 +47,8 @@ export type ChainTables = Readonly<{
   addMissing: (place: Place, id: TransactionRow["id"], dueAtMs: number) => void;
   /** Removes the mark of a missing transaction; false when that id is not missing there. */
   foundMissing: (place: Place, id: TransactionRow["id"]) => boolean;
-  postponeMissing: (place: Place, dueAtMs: number) => void;
+  /** Without effect when another id is missing there, after a reorg. */
+  postponeMissing: (place: Place, id: TransactionRow["id"], dueAtMs: number) => void;
   setWeaveLayout: (height: number, layout: WeaveLayout) => void;
   setChecks: (height: number, checks: BlockChecks) => void;
   known: (height: number) => KnownBlock | undefined;
@@ -75,7 +76,7 @@ export function createChainTables({ db, keys, rows, counts, journal }: ChainPart
   const addStored = prepare(db, "UPDATE blocks SET stored_count = stored_count + ? WHERE height = ?");
   const addMissing = prepare(db, "INSERT OR IGNORE INTO missing VALUES (?, ?, 0, ?)");
   const dropMissing = prepare(db, "DELETE FROM missing WHERE n = ? AND id = ?");
-  const postpone = prepare(db, "UPDATE missing SET attempts = attempts + 1, due_at = ? WHERE n = ?");
+  const postpone = prepare(db, "UPDATE missing SET attempts = attempts + 1, due_at = ? WHERE n = ? AND id = ?");
   const setSpan = prepare(db, `UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = ${placeSql("?", "0")}`);
   const setChecks = prepare(db, "UPDATE blocks SET checked = ?, unchecked = ? WHERE height = ?");
   const addParts = createTransactionParts(db);
@@ -121,8 +122,8 @@ export function createChainTables({ db, keys, rows, counts, journal }: ChainPart
       counts.add("missingTransactions", -changes);
       return changes > 0;
     },
-    postponeMissing: (place, dueAtMs) => {
-      postpone.run(dueAtMs, packPlace(place));
+    postponeMissing: (place, id, dueAtMs) => {
+      postpone.run(dueAtMs, packPlace(place), idBytes(id));
     },
     setWeaveLayout: (height, layout) => {
       for (const { txIndex, start, end } of layout) setSpan.run(start, end, placeHigh({ height, txIndex, offset: -1 }));
