@@ -6,7 +6,7 @@ import { readBlock } from "../arweave/block.ts";
 import { mainNetGenesis } from "../arweave/block-check.ts";
 import { type BlockHash, isBlockHash } from "../arweave/id.ts";
 import type { Node, NodeResponse } from "../chain/node.ts";
-import type { Nodes } from "../chain/nodes.ts";
+import type { Check, Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
 import { describeResponse } from "./fetch-transaction.ts";
@@ -37,8 +37,9 @@ export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions 
     question: string,
     call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,
     signal: AbortSignal,
+    check?: Check<Value>,
   ): Promise<Value | undefined> => {
-    const response = await nodes.ask(call, signal);
+    const response = await nodes.ask(call, signal, check);
     if (response.kind === "ok") return response.value;
     if (response.kind === "fault")
       throw new Failure("source_failed", { question, responses: [describeResponse(response)] });
@@ -46,8 +47,9 @@ export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions 
   };
 
   const hashAt = async (height: number, signal: AbortSignal) => {
-    const text = await ask(`block ${height}`, (node, own) => node.blockText(height, own), signal);
-    return text === undefined ? undefined : hashOf(text, height);
+    const check = (text: string) => faultOfBlock(text, height);
+    const text = await ask(`block ${height}`, (node, own) => node.blockText(height, own), signal, check);
+    return text === undefined ? undefined : readBlock(text).hash;
   };
 
   return {
@@ -96,12 +98,13 @@ function readTip(text: string): NodeTip | undefined {
   return { height, hash: typeof current === "string" && isBlockHash(current) ? current : undefined };
 }
 
-function hashOf(text: string, height: number): BlockHash {
-  const block = readBlock(text);
-  if (block.height !== height)
-    throw new Failure("source_failed", {
-      question: `block ${height}`,
-      responses: [`a block of height ${block.height}`],
-    });
-  return block.hash;
+/** Why a text is not a block of this height; undefined when it is. */
+function faultOfBlock(text: string, height: number): string | undefined {
+  try {
+    const block = readBlock(text);
+    return block.height === height ? undefined : `block ${height}: a block of height ${block.height}`;
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return `block ${height}: ${String(error.context["reason"] ?? error.message)}`;
+  }
 }
