@@ -113,11 +113,10 @@ async function askBlock(
 ): Promise<GivenBlock | string> {
   if (nodes.all.every((node) => rejected.has(node))) return "no other node is left";
   const call = async (node: Node, own: AbortSignal): Promise<NodeResponse<GivenBlock>> => {
-    if (rejected.has(node)) return { kind: "absent" };
     const response = await node.blockText(height, own);
     return response.kind === "ok" ? { kind: "ok", value: { node, text: response.value } } : response;
   };
-  const response = await nodes.ask(call, signal);
+  const response = await nodes.ask(call, signal, undefined, (node) => !rejected.has(node));
   return response.kind === "ok" ? response.value : describeResponse(response);
 }
 

@@ -76,7 +76,14 @@ async function askOnce(
   nodes: Pick<Nodes, "ask">,
   signal: AbortSignal,
 ): Promise<AskedTransaction> {
-  const response = await nodes.ask((node, own) => askNode(question, node, own), signal);
+  const { wrong } = question;
+  let isAsked = false;
+  const call = (node: Node, own: AbortSignal) => {
+    isAsked = true;
+    return askNode(question, node, own);
+  };
+  const response = await nodes.ask(call, signal, undefined, (node) => wrong?.has(node) !== true);
+  if (!isAsked) return { kind: "absent", reason: "no other node is left" };
   if (response.kind === "ok") return { kind: "ok", ...response.value };
   return response.kind === "fault"
     ? { kind: "fault", reason: response.detail }
@@ -102,11 +109,10 @@ export function checkTransactions(
 type Given = Readonly<{ bytes: Uint8Array; node: Node }>;
 
 async function askNode(
-  { id, route, wrong }: TransactionQuestion,
+  { id, route }: TransactionQuestion,
   node: Node,
   signal: AbortSignal,
 ): Promise<NodeResponse<Given>> {
-  if (wrong?.has(node)) return { kind: "absent" };
   const response = await node.relay({ method: "GET", path: `/${route}/${id}` }, signal);
   if (response.kind === "fault") return response;
   const { status, body: bytes } = response.value;

@@ -3,8 +3,19 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import type { NodeResponse } from "../../src/chain/node.ts";
-import { askInOrder, createRanking, summarize } from "../../src/chain/nodes.ts";
+import type { Block } from "../../src/arweave/block.ts";
+import { readId } from "../../src/arweave/id.ts";
+import type { Node, NodeResponse } from "../../src/chain/node.ts";
+import { askInOrder, createNodes, createRanking, summarize } from "../../src/chain/nodes.ts";
+import { makeBlock } from "../../src/dev/devnet/block-making.ts";
+import { minerWallet } from "../../src/dev/devnet/wallets.ts";
+import { createChainQuestions } from "../../src/indexing/ask-chain.ts";
+import { fetchBlock, indexedPrevious } from "../../src/indexing/fetch-block.ts";
+import { askTransaction } from "../../src/indexing/fetch-transaction.ts";
+import { writeJson } from "../../src/lib/json.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { createSemaphore } from "../../src/lib/semaphore.ts";
+import type { Pool, Workers } from "../../src/threads/pool.ts";
 import { seeded } from "../content/content-harness.ts";
 
 const none = new AbortController().signal;
@@ -182,5 +193,77 @@ describe("summarize", () => {
 
   test("no source was asked: a fault", () => {
     expect(summarize([]).kind).toBe("fault");
+  });
+});
+
+describe("a question to nodes", () => {
+  const ok = <Value>(value: Value) => ({ kind: "ok", value }) as const;
+  const nodeOf = (url: string, calls: Partial<Node>) => ({ url, ...calls }) as unknown as Node;
+  const nodesOf = (...all: Node[]) => createNodes(all, { clock: () => 0, random: seeded(3), log: silentLog });
+  const id = readId("A".repeat(43));
+  if (id === undefined) throw new Error("it is an id");
+
+  test("does not note a response of a node that is left out because its transaction was invalid", async () => {
+    let asked = 0;
+    const relay = async () => {
+      asked += 1;
+      return ok({ status: 404, headers: new Headers(), body: new Uint8Array() });
+    };
+    const [out, other] = [nodeOf("out", { relay }), nodeOf("other", { relay })];
+    const nodes = nodesOf(out, other);
+    const before = nodes.sourceStatus().find(({ url }) => url === "out");
+    const parts = { nodes, semaphore: createSemaphore(1, 1), random: () => 0 };
+    const ask = (wrong: ReadonlySet<Node>) => askTransaction({ id, route: "tx", wrong }, parts, none);
+    expect(await ask(new Set([out]))).toEqual({ kind: "absent", reason: "absent" });
+    expect(nodes.sourceStatus().find(({ url }) => url === "out")).toEqual(before);
+    expect(await ask(new Set([out, other]))).toEqual({ kind: "absent", reason: "no other node is left" });
+    expect(asked).toBe(1);
+  });
+
+  test("does not note a response of a node that is left out because its block was invalid", async () => {
+    const [out, other] = [
+      nodeOf("out", { blockText: async () => ok("{}") }),
+      nodeOf("other", { blockText: async () => ({ kind: "absent" }) }),
+    ];
+    const nodes = nodesOf(out, other);
+    const pool = {} as unknown as Pool<Workers["verify"]>;
+    const parts = { nodes, pool, semaphore: createSemaphore(1, 1), random: () => 0, log: silentLog };
+    const previous = indexedPrevious(undefined);
+    const more = { follows: undefined, onText: () => undefined, isMainNet: false, isPatienceOver: false };
+    await expect(fetchBlock({ height: 5, previous, ...more }, parts, none)).rejects.toThrow();
+    const { wrongs, successShare } = nodes.sourceStatus().find(({ url }) => url === "out") ?? {};
+    expect([wrongs, successShare]).toEqual([1, 0.6]);
+  });
+
+  const blockAfter = (previous: Block | undefined): Block =>
+    makeBlock(
+      {
+        previous,
+        timestamp: 1_700_000_000,
+        txs: [],
+        txRoot: new Uint8Array(0),
+        size: 0n,
+        accountsRoot: new Uint8Array(32),
+        endowment: 0n,
+        reward: 0n,
+        recall: undefined,
+      },
+      minerWallet("nodes"),
+      "nodes",
+    );
+  const first = blockAfter(undefined);
+
+  test.each([
+    ["invalid", "{}"],
+    ["not JSON", "gone"],
+    ["of another height", writeJson(blockAfter(first).fields)],
+  ])("about a hash goes on after a node whose block is %s, and distrusts it", async (_is, text) => {
+    const nodes = nodesOf(
+      nodeOf("bad", { blockText: async () => ok(text) }),
+      nodeOf("good", { blockText: async () => ok(writeJson(first.fields)) }),
+    );
+    for (let times = 0; times < 8; times += 1)
+      expect(await createChainQuestions(nodes).hashAt(0, none)).toBe(first.hash);
+    expect(nodes.sourceStatus().map(({ wrongs }) => wrongs)).toEqual([1, 0]);
   });
 });
