@@ -71,6 +71,9 @@ export const rejectionsMax = 5;
 /** Announcements per iteration of the event loop; each is one look-up in the index. */
 const portion = 25;
 
+/** Announcements in memory that the disk did not take. */
+const unstoredMax = 20_000;
+
 const sendTimeoutMs = 30_000;
 
 /** Statuses of 400 to 499 that may pass: they concern the time or the address, not the delivery. */
@@ -88,10 +91,20 @@ export function openWebhooks(options: WebhooksOptions): Webhooks {
   };
   const chooser = loopOf("webhooks", options, times, () => chooseSome(options, wakeSenders));
 
+  let unstored: readonly Announcement[] = [];
+  // Never throws: the follower must still drop the cached responses of all other blocks.
   const announce = (rows: readonly Announcement[], height?: number) => {
-    const lost = outbox.announce(rows, height);
-    if (lost > 0) log.error("webhooks: too many announcements, the oldest were dropped", { count: lost });
-    chooser.wake();
+    const all = [...unstored, ...rows];
+    try {
+      const lost = outbox.announce(all, height);
+      if (lost > 0) log.error("webhooks: too many announcements, the oldest were dropped", { count: lost });
+      unstored = [];
+      chooser.wake();
+    } catch (error) {
+      unstored = all.slice(-unstoredMax);
+      const counts = { count: unstored.length, dropped: all.length - unstored.length };
+      log.error("webhooks: announcements cannot be stored, and wait for the next ones", { ...counts, error });
+    }
   };
   // Events that no delivery would report are not announced.
   const reported = (ids: readonly Id[]) => (options.indexFilter.kind === "never" ? [] : ids);

@@ -31,11 +31,14 @@ let recorded: RecordingLog;
 let target: WebhookTarget;
 /** Height of the index's newest block. */
 let tip: number;
+/** Whether the disk has no space for announcements. */
+let isFull: boolean;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "cairn-webhooks-"));
   recorded = createRecordingLog();
   tip = 0;
+  isFull = false;
   target = openWebhookTarget();
 });
 afterEach(async () => {
@@ -55,7 +58,13 @@ function open(
   const webhooks = openWebhooks({
     targets,
     secret,
-    outbox,
+    outbox: {
+      ...outbox,
+      announce: (rows, height) => {
+        if (isFull) throw new Error("database or disk is full");
+        return outbox.announce(rows, height);
+      },
+    },
     http,
     clock: Date.now,
     random: () => 0.5,
@@ -121,6 +130,19 @@ describe("a target", () => {
       event: "block-indexed",
       data: { height: 1, indep_hash: hash, previous_block: hash, timestamp: 9, txs: [] },
     });
+    await webhooks.close();
+  });
+
+  test("gets blocks that a full disk did not take once it has space, and the follower is not disturbed", async () => {
+    const webhooks = open();
+    isFull = true;
+    tell(webhooks, 1, 2);
+    expect(recorded.lines.filter(({ level }) => level === "error")).toHaveLength(2);
+    isFull = false;
+    tell(webhooks, 3);
+    await until(3);
+    await idle(webhooks);
+    expect(heights()).toEqual([1, 2, 3]);
     await webhooks.close();
   });
 
