@@ -8,8 +8,10 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
+import { bytesUnderWay } from "../../src/indexing/fetch-block.ts";
 import { openFollower } from "../../src/indexing/follow.ts";
 import { createChainChoice } from "../../src/indexing/heaviest-chain.ts";
+import { createByteBudget } from "../../src/lib/byte-budget.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
@@ -119,7 +121,7 @@ async function followAll(url: string, count: number, folder: string, closers: Re
   const follower = openFollower({
     ...parts,
     choice: createChainChoice(parts),
-    fetch: { ...parts, semaphore: createSemaphore(32, 100_000) },
+    fetch: { ...parts, bytes: createByteBudget(bytesUnderWay), semaphore: createSemaphore(32, 100_000) },
     index: createIndexWriterCalls(indexPath, (job: WriteJob) => writer.run("write", job)),
     content: { keep: async () => true },
     start: 0,

@@ -13,18 +13,33 @@ import type { BlockHash, Id } from "../arweave/id.ts";
 import type { Node, NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
+import type { ByteBudget } from "../lib/byte-budget.ts";
 import type { Log } from "../lib/log.ts";
 import type { SerializedRows } from "../store/index/index-types.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
-import { type AskedTransaction, type AskParts, askTransaction, describeResponse } from "./fetch-transaction.ts";
+import {
+  type AskedTransaction,
+  type AskParts,
+  askTransaction,
+  describeResponse,
+  type ResponseMemory,
+} from "./fetch-transaction.ts";
 
 /** The dependencies of `fetchBlock`. */
 export type FetchParts = AskParts &
   Readonly<{
     nodes: Pick<Nodes, "all" | "ask" | "distrust">;
     pool: Pick<Pool<Workers["verify"]>, "run">;
+    /** Bounds the bytes of transactions that are requested or checked, of one block and of all together. */
+    bytes: ByteBudget;
     log: Log;
   }>;
+
+/**
+ * The default of `bytes`. Consensus allows 12 MiB of data in the transactions of a block, which are 16 MiB of JSON, and
+ * 8 MiB of other fields; 16 blocks are fetched at a time.
+ */
+export const bytesUnderWay = { bytesMax: 512 * 2 ** 20, clientBytesMax: 256 * 2 ** 20, waitMsMax: 0 } as const;
 
 /** The JSON of the previous block; undefined when it is not known. */
 export type PreviousBlock = Readonly<{
@@ -93,7 +108,8 @@ export async function fetchBlock(
     if (typeof given === "string") throw new Failure("source_failed", { height, responses: [...responses, given] });
     const { node, text } = given;
     question.onText(text);
-    const outcome = await fetchFrom(text, question, parts, signal);
+    const memory = createBlockMemory(parts.bytes, height);
+    const outcome = await fetchFrom(text, question, { ...parts, memory }, signal).finally(memory.close);
     if (typeof outcome !== "string") return outcome;
     responses.push(`${node.url}: ${outcome}`);
     parts.log.error("block rejected", { height, node: node.url, reason: outcome });
@@ -101,6 +117,33 @@ export async function fetchBlock(
     rejected.add(node);
   }
 }
+
+/** The memory of one block's transactions until it is checked. A request that was outrun may end after that. */
+function createBlockMemory(bytes: ByteBudget, height: number): ResponseMemory & Readonly<{ close: () => void }> {
+  const client = `block ${height}`;
+  let held = 0;
+  let isClosed = false;
+  const release = (count: number) => {
+    if (isClosed) return;
+    held -= count;
+    bytes.release(client, count);
+  };
+  return {
+    take: (count) => {
+      if (isClosed || !bytes.take(client, count)) return false;
+      held += count;
+      return true;
+    },
+    release,
+    close: () => {
+      release(held);
+      isClosed = true;
+    },
+  };
+}
+
+/** As `FetchParts`, for one block. */
+type BlockParts = FetchParts & Readonly<{ memory: ResponseMemory }>;
 
 type GivenBlock = Readonly<{ node: Node; text: string }>;
 
@@ -132,7 +175,7 @@ type Slot = {
 async function fetchFrom(
   text: string,
   question: BlockQuestion,
-  parts: FetchParts,
+  parts: BlockParts,
   signal: AbortSignal,
 ): Promise<FetchedBlock | string> {
   const block = readRequested(text, question);
@@ -169,13 +212,13 @@ function readRequested(text: string, { height, follows }: BlockQuestion): Block 
 async function fetchSlots(
   slots: readonly Slot[],
   question: BlockQuestion,
-  parts: FetchParts,
+  parts: BlockParts,
   signal: AbortSignal,
 ): Promise<void> {
   const lacking = slots.filter(({ asked }) => asked === undefined || (asked.kind === "ok" && asked.bytes.length === 0));
   await Promise.all(
     lacking.map(async (slot) => {
-      const asked = { id: slot.id, route: "tx", wrong: slot.wrong } as const;
+      const asked = { id: slot.id, route: "tx", wrong: slot.wrong, memory: parts.memory } as const;
       slot.asked = await askTransaction(asked, parts, signal);
     }),
   );

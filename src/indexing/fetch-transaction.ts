@@ -6,7 +6,7 @@
  */
 import type { CheckedTransaction, CheckTransactionsJob } from "../../workers/verify.ts";
 import type { Id } from "../arweave/id.ts";
-import type { Node, NodeResponse } from "../chain/node.ts";
+import type { Node, NodeResponse, RawRequest } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { fault } from "../lib/http-client.ts";
@@ -29,6 +29,15 @@ export type TransactionQuestion = Readonly<{
   route: "tx" | "unconfirmed_tx";
   /** Nodes that returned an invalid transaction before and are skipped. */
   wrong?: ReadonlySet<Node>;
+  /** Where the bytes of the response are counted; a response that does not fit is a fault. */
+  memory?: ResponseMemory;
+}>;
+
+/** Memory for responses. The bytes of a transaction that was returned stay counted. */
+export type ResponseMemory = Readonly<{
+  /** Returns false when the bytes do not fit. */
+  take: (bytes: number) => boolean;
+  release: (bytes: number) => void;
 }>;
 
 /**
@@ -80,7 +89,7 @@ async function askOnce(
   let isAsked = false;
   const call = (node: Node, own: AbortSignal) => {
     isAsked = true;
-    return askNode(question, node, own);
+    return askWithin(question, node, own);
   };
   const response = await nodes.ask(call, signal, undefined, (node) => wrong?.has(node) !== true);
   if (!isAsked) return { kind: "absent", reason: "no other node is left" };
@@ -108,12 +117,37 @@ export function checkTransactions(
 
 type Given = Readonly<{ bytes: Uint8Array; node: Node }>;
 
+/** Asks one node, and counts the bytes of its response. */
+async function askWithin(question: TransactionQuestion, node: Node, signal: AbortSignal): Promise<NodeResponse<Given>> {
+  const { memory } = question;
+  if (memory === undefined) return await askNode(question, node, undefined, signal);
+  let held = 0;
+  let isOver = false;
+  const hold = async (bytes: number) => {
+    isOver = !memory.take(bytes);
+    if (isOver) throw new Failure("busy", { transaction: question.id });
+    held += bytes;
+  };
+  let isReturned = false;
+  try {
+    const response = await askNode(question, node, hold, signal);
+    isReturned = response.kind === "ok";
+    return response;
+  } catch (error) {
+    if (!isOver) throw error;
+    return fault("too_large", "too many bytes of transactions are under way");
+  } finally {
+    if (!isReturned) memory.release(held);
+  }
+}
+
 async function askNode(
   { id, route }: TransactionQuestion,
   node: Node,
+  hold: RawRequest["hold"],
   signal: AbortSignal,
 ): Promise<NodeResponse<Given>> {
-  const response = await node.relay({ method: "GET", path: `/${route}/${id}` }, signal);
+  const response = await node.relay({ method: "GET", path: `/${route}/${id}`, ...(hold && { hold }) }, signal);
   if (response.kind === "fault") return response;
   const { status, body: bytes } = response.value;
   if (status === 202) return { kind: "pending" };

@@ -8,6 +8,7 @@ import { canonical, type Filter } from "../arweave/filter.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import type { Content } from "../content/content.ts";
+import { createByteBudget } from "../lib/byte-budget.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, type LoopStatus, openLoop } from "../lib/loop.ts";
@@ -17,7 +18,7 @@ import type { BundleFilters, IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import { type Bundles, type BundlesStatus, bundleRetryDefault, openBundles } from "./bundle-queue.ts";
-import type { FetchParts } from "./fetch-block.ts";
+import { bytesUnderWay, type FetchParts } from "./fetch-block.ts";
 import { type FollowedBlock, type Follower, type FollowStatus, openFollower } from "./follow.ts";
 import type { StartHeight } from "./follow-plan.ts";
 import { createChainChoice } from "./heaviest-chain.ts";
@@ -154,6 +155,7 @@ export function openIndexing(options: IndexingOptions): Indexing {
     nodes: options.nodes,
     pool: options.verify,
     semaphore: createSemaphore(transactionsAtOnce, transactionsWaitingMax),
+    bytes: createByteBudget(bytesUnderWay),
     random: options.random,
     log: options.log,
   };

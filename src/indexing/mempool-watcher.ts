@@ -19,7 +19,7 @@ import type { FetchParts } from "./fetch-block.ts";
 import { askTransaction, checkTransactions, describeResponse } from "./fetch-transaction.ts";
 
 export type MempoolOptions = Readonly<{
-  fetch: FetchParts;
+  fetch: Omit<FetchParts, "bytes">;
   index: Pick<IndexWriterCalls, "addPending" | "removePending">;
   reader: Pick<IndexReader, "placeOf" | "page">;
   content: Pick<Content, "keep">;

@@ -12,6 +12,7 @@ import { minerWallet } from "../../src/dev/devnet/wallets.ts";
 import { createChainQuestions } from "../../src/indexing/ask-chain.ts";
 import { fetchBlock, indexedPrevious } from "../../src/indexing/fetch-block.ts";
 import { askTransaction } from "../../src/indexing/fetch-transaction.ts";
+import { createByteBudget } from "../../src/lib/byte-budget.ts";
 import { writeJson } from "../../src/lib/json.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createSemaphore } from "../../src/lib/semaphore.ts";
@@ -227,12 +228,42 @@ describe("a question to nodes", () => {
     ];
     const nodes = nodesOf(out, other);
     const pool = {} as unknown as Pool<Workers["verify"]>;
-    const parts = { nodes, pool, semaphore: createSemaphore(1, 1), random: () => 0, log: silentLog };
+    const bytes = createByteBudget({ bytesMax: 1, clientBytesMax: 1, waitMsMax: 0 });
+    const parts = { nodes, pool, bytes, semaphore: createSemaphore(1, 1), random: () => 0, log: silentLog };
     const previous = indexedPrevious(undefined);
     const more = { follows: undefined, onText: () => undefined, isMainNet: false, isPatienceOver: false };
     await expect(fetchBlock({ height: 5, previous, ...more }, parts, none)).rejects.toThrow();
     const { wrongs, successShare } = nodes.sourceStatus().find(({ url }) => url === "out") ?? {};
     expect([wrongs, successShare]).toEqual([1, 0.6]);
+  });
+
+  test("about a block takes no more bytes of its transactions than may be under way, and releases them", async () => {
+    const ids = Array.from({ length: 6 }, (_, number) => `${number}`.repeat(42).concat("A"));
+    const relay: Node["relay"] = async ({ hold }) => {
+      await hold?.(40);
+      return ok({ status: 200, headers: new Headers(), body: Buffer.from("{}") });
+    };
+    const blockText = async () => ok(writeJson({ ...first.fields, txs: ids }));
+    const accepted = {
+      kind: "accepted",
+      rows: new ArrayBuffer(0),
+      bundleCount: 0,
+      data: [],
+      checked: [],
+      unchecked: [],
+    };
+    const pool = { run: async () => accepted } as unknown as Pool<Workers["verify"]>;
+    const bytes = createByteBudget({ bytesMax: 150, clientBytesMax: 100, waitMsMax: 0 });
+    const nodes = nodesOf(nodeOf("large", { relay, blockText }));
+    const parts = { nodes, pool, bytes, semaphore: createSemaphore(2, 10), random: () => 0, log: silentLog };
+    const more = { follows: undefined, onText: () => undefined, isMainNet: false };
+    const question = { height: 0, previous: indexedPrevious(undefined), ...more };
+    const { missing } = await fetchBlock({ ...question, isPatienceOver: true }, parts, none);
+    expect(missing).toHaveLength(4);
+    expect(missing[0]?.reason).toContain("too many bytes");
+    expect(bytes.bytes()).toBe(0);
+    await expect(fetchBlock({ ...question, isPatienceOver: false }, parts, none)).rejects.toThrow();
+    expect(bytes.bytes()).toBe(0);
   });
 
   const blockAfter = (previous: Block | undefined): Block =>

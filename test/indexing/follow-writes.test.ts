@@ -11,8 +11,10 @@ import type { Node } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
 import { makeBlock } from "../../src/dev/devnet/block-making.ts";
 import { minerWallet } from "../../src/dev/devnet/wallets.ts";
+import { bytesUnderWay } from "../../src/indexing/fetch-block.ts";
 import { openFollower } from "../../src/indexing/follow.ts";
 import { createChainChoice } from "../../src/indexing/heaviest-chain.ts";
+import { createByteBudget } from "../../src/lib/byte-budget.ts";
 import { fault } from "../../src/lib/http-client.ts";
 import { writeJson } from "../../src/lib/json.ts";
 import { silentLog } from "../../src/lib/log.ts";
@@ -82,7 +84,7 @@ async function follow(name: string, all: readonly Node[], tip: number) {
   const follower = openFollower({
     ...parts,
     choice: createChainChoice(parts),
-    fetch: { ...parts, semaphore: createSemaphore(8, 100) },
+    fetch: { ...parts, bytes: createByteBudget(bytesUnderWay), semaphore: createSemaphore(8, 100) },
     index: {
       ...index.calls,
       addBlocks: async (given) => {

@@ -13,9 +13,11 @@ import type { Node, NodeResponse } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
 import { makeBlock } from "../../src/dev/devnet/block-making.ts";
 import { minerWallet } from "../../src/dev/devnet/wallets.ts";
+import { bytesUnderWay } from "../../src/indexing/fetch-block.ts";
 import { openFollower } from "../../src/indexing/follow.ts";
 import { createChainChoice } from "../../src/indexing/heaviest-chain.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
+import { createByteBudget } from "../../src/lib/byte-budget.ts";
 import { readUnsigned } from "../../src/lib/bytes.ts";
 import { fault } from "../../src/lib/http-client.ts";
 import { type JsonObject, writeJson } from "../../src/lib/json.ts";
@@ -185,7 +187,7 @@ async function follow(seed: number): Promise<void> {
   const follower = openFollower({
     ...parts,
     choice: createChainChoice(parts),
-    fetch: { ...parts, semaphore: createSemaphore(8, 100) },
+    fetch: { ...parts, bytes: createByteBudget(bytesUnderWay), semaphore: createSemaphore(8, 100) },
     index: index.calls,
     content: { keep: async () => true },
     start: 0,
