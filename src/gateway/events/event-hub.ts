@@ -276,7 +276,6 @@ async function sendNew(parts: HubParts, signal: AbortSignal): Promise<number> {
     if (last === undefined) return restMs;
     state.waitingAll = waitingOf(state.groups.values());
     await sendRecord(parts, changes);
-    state.number = last.number;
     if (last.change.kind === "reset") await sleep(bounds.resetPauseMs, signal);
     await nextIteration();
     signal.throwIfAborted();
@@ -307,6 +306,8 @@ async function sendRecord(parts: HubParts, changes: readonly NumberedChange[]): 
       await nextIteration();
       turnEnds = performance.now() + turnMs;
     }
+    // A group that begins during the next piece needs no earlier change.
+    state.number = some.at(-1)?.number ?? state.number;
   }
 }
 

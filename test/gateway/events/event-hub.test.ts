@@ -294,6 +294,33 @@ describe("N8: live events", () => {
     await hub.close();
   });
 
+  test("a subscriber that joins while a record is sent gets all of its changes", async () => {
+    using index = indexFile();
+    const { journal } = index.reader;
+    const { hub } = openHub(journal);
+    const before = { journal: journal.name(), number: journal.newest() };
+    const late = reading();
+    let pieces = 0;
+    const joinInTheMiddle: EventSink = {
+      waiting: () => 0,
+      send: () => {
+        pieces += 1;
+        if (pieces !== 3) return; // after the opening and the first hundred changes
+        const filter: EventFilter = { rows: {}, blocks: undefined };
+        hub.subscribe({ filter, format: namedEvents, after: before, client: "b" }, late.sink);
+        for (const endsAt = performance.now() + 10; performance.now() < endsAt; ); // then the hub lets others run
+      },
+      end: () => undefined,
+    };
+    hub.subscribe({ filter: everything, format: namedEvents, after: undefined, client: "a" }, joinInTheMiddle);
+    const rows = Array.from({ length: 250 }, () => pendingOf(random, owner));
+    index.writer.addPending(rows);
+    hub.wake();
+    await until(() => late.events.at(-1)?.data["id"] === rows.at(-1)?.id);
+    expect(late.events.map(({ data }) => data["id"])).toEqual(rows.map(({ id }) => id));
+    await hub.close();
+  });
+
   test("a cursor that is too old, above the newest, or of another index gets one reset, and goes on from now", async () => {
     using index = indexFile();
     const { journal } = index.reader;
