@@ -188,6 +188,7 @@ function openMemoryAccount(parts: AccountParts, request: Request, listener: List
   const held = createHolding(parts.responses, clientOf, request.signal);
   let requestBytes = 0;
   let isRejected = false;
+  let isSettled = false;
 
   /** Requests of disconnected clients are not rejected. */
   const countRejected = (): void => {
@@ -227,7 +228,9 @@ function openMemoryAccount(parts: AccountParts, request: Request, listener: List
     holdRequest: async (bytes, aheadBytes) => {
       if (bytes < countedBytesMin) return;
       if (await requests.takeSoon(clientOf(), bytes, aheadBytes, request.signal)) {
-        requestBytes += bytes;
+        // The read of a body goes on for a moment after the time for it has ended.
+        if (isSettled) requests.release(clientOf(), bytes);
+        else requestBytes += bytes;
         return;
       }
       if (request.signal.aborted) throw request.signal.reason;
@@ -237,6 +240,7 @@ function openMemoryAccount(parts: AccountParts, request: Request, listener: List
     settle: async (response) => {
       if (requestBytes > 0) requests.release(clientOf(), requestBytes);
       requestBytes = 0;
+      isSettled = true;
       const memory = heldMemoryOf(response);
       // Thousands of clients without memory would hold their connections, too.
       if (isRejected) response.headers.set("Connection", "close");

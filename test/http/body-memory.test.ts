@@ -62,6 +62,22 @@ describe("N6: responses and requests that were rejected", () => {
   });
 });
 
+describe("N6: memory that a request waits for", () => {
+  test("is not taken after the response to the request", async () => {
+    const limits = { responseBytesMax: 64 * kibibyte, requestBytesMax: 64 * kibibyte };
+    const memory = createBodyMemory({ ...limits, metrics: createMetrics() });
+    const [first, late] = ["192.0.2.1", "192.0.2.2"].map((client) =>
+      memory.open(requestOf(client, new AbortController().signal), listener),
+    );
+    await first?.holdRequest(64 * kibibyte, 0);
+    const waiting = late?.holdRequest(32 * kibibyte, 0); // its body is read when the time for it ends
+    await late?.settle(new Response("", { status: 408 }));
+    await first?.settle(new Response(""));
+    await waiting;
+    expect(memory.requestBytes()).toBe(0);
+  });
+});
+
 describe("N6: responses from the response cache that are not sent at once", () => {
   const mebibyte = 2 ** 20;
   const own = (bytes: number) => () => withBodySize(new Response("x"), bytes);
