@@ -214,8 +214,9 @@ function openListeners(
 ) {
   const spans = openTraces(parts, metrics, parts.nodeUrls);
   const { listening, renew } = prepareListening(parts, metrics, requests, spans);
-  const paidReads = paidReadsOf(parts.paid, listening.limiter, parts.log);
-  const server = openGatewayListener(listening, gateway, services, paidReads);
+  const limiter = listening.limiter?.at(gateway.isOwnHost);
+  const paidReads = paidReadsOf(parts.paid, limiter, parts.log);
+  const server = openGatewayListener({ ...listening, limiter }, gateway, services, paidReads);
   const others = openServiceListeners(listening, services, { administration, metrics });
   const servers = [server, ...others.servers];
   renew(servers);

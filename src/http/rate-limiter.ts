@@ -29,6 +29,12 @@ export type RateLimiterOptions = Readonly<{
 }>;
 
 export type RateLimiter = Readonly<{
+  /**
+   * The same limits at a listener that has hosts of content, where no path is without a limit.
+   *
+   * @param isOwnHost - Whether a host is not one of content.
+   */
+  at: (isOwnHost: (host: string) => boolean) => RateLimiter;
   /** Takes a token. Returns false when none is left; for callers that then call `reject`. */
   admits: (method: string, summary: RequestSummary) => boolean;
   /** Takes a token, or returns the response when none is left. */
@@ -51,60 +57,81 @@ const monitoringPaths: ReadonlySet<string> = new Set(["/health", "/ready", "/svc
 export const tokenBytes = 2 ** 10;
 
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
-  const { clock, seed, isExempt } = options;
-  const clients = createTokenBuckets({ ...options.client, countMax: bucketsMax, seed, clock });
-  const resources = createTokenBuckets({ ...options.resource, countMax: bucketsMax, seed, clock });
+  return limiterAt(createBuckets(options), options.isExempt, () => true);
+}
 
-  const stats = metricsIn(options.metrics);
-
+/** @param isOwnHost - Whether paths of a host may be those of monitoring and administration. */
+function limiterAt(
+  buckets: Buckets,
+  isExempt: RateLimiterOptions["isExempt"],
+  isOwnHost: (host: string) => boolean,
+): RateLimiter {
+  const { stats } = buckets;
   const keysOf = (method: string, { target, clientAddress }: RequestSummary): Keys | undefined => {
-    if (isAdministration(target.path) || monitoringPaths.has(target.path)) return undefined;
+    const { host, path } = target;
+    if ((isAdministration(path) || monitoringPaths.has(path)) && isOwnHost(host)) return undefined;
     const address = clientAddress();
     if (isExempt(address)) return undefined;
-    return { client: addressBlock(address), resource: `${method} ${target.host} ${target.path}` };
-  };
-  const take = (keys: Keys, tokens: number): void => {
-    clients.take(keys.client, tokens);
-    resources.take(keys.resource, tokens);
-    stats.tokens.inc(tokens);
-  };
-  /** Takes a token of each bucket, or returns the empty bucket. */
-  const takeOne = (keys: Keys): EmptyBucket | undefined => {
-    const clientMs = clients.waitMs(keys.client);
-    if (clientMs > 0) return { of: "ip", waitMs: clientMs, client: keys.client };
-    const resourceMs = resources.waitMs(keys.resource);
-    if (resourceMs > 0) return { of: "resource", waitMs: resourceMs, client: keys.client };
-    take(keys, 1);
-    stats.requests.inc();
-    return undefined;
+    return { client: addressBlock(address), resource: `${method} ${host} ${path}` };
   };
   const emptyBucketOf = (method: string, summary: RequestSummary): EmptyBucket | undefined => {
     const keys = keysOf(method, summary);
-    const empty = keys && takeOne(keys);
+    const empty = keys && buckets.takeOne(keys);
     if (empty === undefined) return undefined;
     stats.requests.inc();
     stats.exceeded.inc({ limit_type: empty.of });
     return empty;
   };
   return {
+    at: (isOwn) => limiterAt(buckets, isExempt, isOwn),
     admits: (method, summary) => {
       const keys = keysOf(method, summary);
-      return keys === undefined || takeOne(keys) === undefined;
+      return keys === undefined || buckets.takeOne(keys) === undefined;
     },
     reject: (method, summary) => {
       const empty = emptyBucketOf(method, summary);
       return empty && rateLimitedResponse(empty);
     },
     takeOrEmptyBucket: emptyBucketOf,
-    debit: (client, tokens) => {
-      if (tokens === 0) return;
-      clients.take(client, tokens);
-      stats.tokens.inc(tokens);
-    },
+    debit: buckets.debit,
     charge: (method, summary, response) => {
       const more = tokensOf(summary, response) - 1;
       const keys = more > 0 ? keysOf(method, summary) : undefined;
-      if (keys !== undefined) take(keys, more);
+      if (keys !== undefined) buckets.take(keys, more);
+    },
+  };
+}
+
+type Buckets = ReturnType<typeof createBuckets>;
+
+function createBuckets(options: Omit<RateLimiterOptions, "isExempt">) {
+  const { clock, seed, metrics } = options;
+  const clients = createTokenBuckets({ ...options.client, countMax: bucketsMax, seed, clock });
+  const resources = createTokenBuckets({ ...options.resource, countMax: bucketsMax, seed, clock });
+  const stats = metricsIn(metrics);
+
+  const take = (keys: Keys, tokens: number): void => {
+    clients.take(keys.client, tokens);
+    resources.take(keys.resource, tokens);
+    stats.tokens.inc(tokens);
+  };
+  return {
+    stats,
+    take,
+    /** Takes a token of each bucket, or returns the empty bucket. */
+    takeOne: (keys: Keys): EmptyBucket | undefined => {
+      const clientMs = clients.waitMs(keys.client);
+      if (clientMs > 0) return { of: "ip", waitMs: clientMs, client: keys.client };
+      const resourceMs = resources.waitMs(keys.resource);
+      if (resourceMs > 0) return { of: "resource", waitMs: resourceMs, client: keys.client };
+      take(keys, 1);
+      stats.requests.inc();
+      return undefined;
+    },
+    debit: (client: string, tokens: number): void => {
+      if (tokens === 0) return;
+      clients.take(client, tokens);
+      stats.tokens.inc(tokens);
     },
   };
 }

@@ -4,6 +4,7 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
+import { sandboxLabel } from "../../src/http/hosts.ts";
 import { createRateLimiter, type RateLimiterOptions } from "../../src/http/rate-limiter.ts";
 import { textResponse, withBodySize } from "../../src/http/responses.ts";
 import type { HttpServer } from "../../src/http/server.ts";
@@ -201,3 +202,32 @@ test("the program counts content by its size, also from memory, and is off by de
   open({}, { limiter: undefined }); // closed after each test
   expect(new Set(await statuses(50, "/a"))).toEqual(new Set([200]));
 }, 120_000);
+
+test.each(["/svc/admin/page", "/health"])(
+  "%s is limited on the hosts of content",
+  async (path) => {
+    const root = "gateway.test";
+    const stack = await openStack({
+      ARNS_ROOT_HOST: root,
+      ENABLE_RATE_LIMITER: "true",
+      RATE_LIMITER_IP_TOKENS_PER_BUCKET: "15",
+      RATE_LIMITER_IP_REFILL_PER_SEC: "1",
+    });
+    const page = await post(stack.devnet, rsa, { data: testBytes(10_000) });
+    const manifest = { manifest: "arweave/paths", version: "0.1.0", paths: { [path.slice(1)]: { id: page.id } } };
+    const site = await post(stack.devnet, rsa, {
+      data: new TextEncoder().encode(JSON.stringify(manifest)),
+      tags: [{ name: "Content-Type", value: "application/x.arweave-manifest+json" }],
+    });
+    await stack.devnet.mine(1);
+    await stack.settled();
+    const at = async (host: string) =>
+      (await fetch(`${stack.gateway.url}${path}`, { headers: { Host: host, Accept: "*/*" } })).status;
+    const own = `${sandboxLabel(site.id)}.${root}`;
+    expect([await at(own), await at(own), await at(own)]).toEqual([200, 200, 429]);
+    expect(await at(root)).not.toBe(429);
+    await stack.close();
+    open({}); // closed after each test
+  },
+  120_000,
+);
