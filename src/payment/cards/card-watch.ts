@@ -78,6 +78,15 @@ const ledgerFaults: readonly FailureCode[] = ["database_unavailable", "busy"];
 /** The mark up to which the list was read. */
 const mark = "events";
 
+/**
+ * Marks of hours in which an event could not be processed, each with the start of its hour: they are read again until
+ * all of their events are processed, because the mark of the list passes them.
+ */
+const failedMark = "failed";
+
+/** Failed hours that one look reads again. */
+const failedHoursPerLook = 4;
+
 /** Creates a watch. The caller starts each look. */
 export function createCardWatch(parts: CardWatchParts): CardWatch {
   const { ledger, clock } = parts;
@@ -85,10 +94,13 @@ export function createCardWatch(parts: CardWatchParts): CardWatch {
   let removedAt = 0;
   /** The last payment that the look before refunded: repeated failures do not block other refunds. */
   let refundedTo = "";
+  /** The last failed hour that the look before read again. */
+  let readAgainTo = 0;
   return {
     blindMs: () => (blindSince === undefined ? 0 : clock() - blindSince),
     look: async (signal) => {
       blindSince = (await readEvents(parts, signal)) ? undefined : (blindSince ?? clock());
+      readAgainTo = await readFailedHours(parts, readAgainTo, signal);
       const quotes = await ledger.read((tx) => quotesToLookAt(tx, clock(), quotesPerLook));
       for (const quote of quotes)
         if (!(await attempt(parts, signal, { quoteId: quote.id }, () => askFor(parts, quote, signal))))
@@ -249,8 +261,12 @@ async function readEvents(parts: CardWatchParts, signal: AbortSignal): Promise<b
     const at = await ledger.read(readMark);
     const from = Math.max((at ?? now) - overlapMs, now - eventTtlMs);
     const to = from + spanMs < now ? from + spanMs : now + 1_000;
-    const isRead = await attempt(parts, signal, { from, to }, () => readSpan(parts, from, to, signal));
+    let isWhole = true;
+    const isRead = await attempt(parts, signal, { from, to }, async () => {
+      isWhole = await readSpan(parts, from, to, signal);
+    });
     if (!isRead) return false;
+    if (!isWhole) await ledger.write((tx) => markFailed(tx, from - (from % spanMs)));
     const reached = Math.min(to, now);
     if (at === undefined || reached - at >= markEveryMs) await ledger.write((tx) => setMark(tx, reached));
     if (to >= now) break;
@@ -258,19 +274,62 @@ async function readEvents(parts: CardWatchParts, signal: AbortSignal): Promise<b
   return true;
 }
 
-async function readSpan(parts: CardWatchParts, from: number, to: number, signal: AbortSignal): Promise<void> {
+/**
+ * Reads failed hours again, oldest first.
+ *
+ * @param after - Only hours after this one; 0 starts from the first.
+ * @returns The `after` of the next look.
+ */
+async function readFailedHours(parts: CardWatchParts, after: number, signal: AbortSignal): Promise<number> {
+  const { ledger, clock, log } = parts;
+  const hours = await ledger.read((tx) => failedHours(tx, after));
+  for (const hour of hours) {
+    const isGone = hour < clock() - eventTtlMs;
+    if (isGone) log.error("events of the card provider could not be processed, and are no longer listed", { hour });
+    await attempt(parts, signal, { hour }, async () => {
+      // A span that begins in this hour ends in the next one.
+      if (isGone || (await readSpan(parts, hour, hour + 2 * spanMs, signal)))
+        await ledger.write((tx) => unmarkFailed(tx, hour));
+    });
+  }
+  return hours.length < failedHoursPerLook ? 0 : (hours.at(-1) ?? 0);
+}
+
+/** Processes the events of a span. @returns Whether all could be processed. */
+async function readSpan(parts: CardWatchParts, from: number, to: number, signal: AbortSignal): Promise<boolean> {
   const { provider, events, log } = parts;
+  let isWhole = true;
   let after: string | undefined;
   for (let pages = 0; pages < pagesPerSpanMax; pages += 1) {
     const page = await provider.events(from, to, after, signal);
-    for (const event of await events.unseen(page.events))
-      await attempt(parts, signal, { event: event.id }, async () => {
+    for (const event of await events.unseen(page.events)) {
+      const isTaken = await attempt(parts, signal, { event: event.id }, async () => {
         await events.take(event);
       });
+      if (!isTaken) isWhole = false;
+    }
     after = page.next;
-    if (after === undefined) return;
+    if (after === undefined) return isWhole;
   }
   log.error("the card provider lists more events than one span may have", { from, to, pagesPerSpanMax });
+  return isWhole;
+}
+
+async function markFailed(tx: Tx, hour: number): Promise<void> {
+  const sql = "INSERT INTO card_marks (name, at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING";
+  await tx.run(sql, `${failedMark} ${hour}`, BigInt(hour));
+}
+
+async function unmarkFailed(tx: Tx, hour: number): Promise<void> {
+  await tx.run("DELETE FROM card_marks WHERE name = ?", `${failedMark} ${hour}`);
+}
+
+async function failedHours(tx: Tx, after: number): Promise<number[]> {
+  const rows = await tx.all<{ at: bigint }>(
+    "SELECT at FROM card_marks WHERE name LIKE ? AND at > ? ORDER BY at LIMIT ?",
+    ...[`${failedMark} %`, BigInt(after), BigInt(failedHoursPerLook)],
+  );
+  return rows.map(({ at }) => readTime(at));
 }
 
 /** The time up to which the list was read, Unix ms; undefined before the first look. */

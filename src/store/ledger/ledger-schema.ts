@@ -137,7 +137,7 @@ CREATE TABLE nonce_days (
 // card_payments  the provider's messages about one payment, in any order; refund: wanted, asked, NULL;
 //                recheck_as_of: the sum of its refunds is to be requested, as of this time
 // card_disputes  the newest status of each dispute
-// card_marks     the position up to which the provider's list of events was read
+// card_marks     the position up to which the provider's list of events was read, and hours that have to be read again
 const quoteTables = `
 CREATE TABLE quotes (
   id TEXT NOT NULL PRIMARY KEY,

@@ -407,6 +407,37 @@ describe("a lost report", () => {
     expect(await fixture.balance(alice)).toBe(30n * each);
   });
 
+  test("that fails to be processed is found again when its time is long past, and others do not wait", async () => {
+    const fixture = await fixtureOf({ isNotified: false });
+    const [top, other] = [await fixture.topUp(intentPath(alice)), await fixture.topUp(intentPath(bob))];
+    for (const each of [top, other]) await confirm(fixture, each);
+    await fixture.watch.look(signal);
+    const { database: ledger, clock } = fixture.payment;
+    let isBroken = true;
+    const events: CardEvents = {
+      ...fixture.events,
+      take: async (event) => {
+        if (isBroken && event.object["id"] === chargeOf(fixture, top)) throw new Error("a defect");
+        return await fixture.events.take(event);
+      },
+    };
+    const parts = { ledger, provider: fixture.provider, events, clock: clock.now, log: silentLog };
+    const watch = createCardWatch(parts);
+    await watch.look(signal);
+    refundOf(fixture, top, 500);
+    refundOf(fixture, other, 500);
+    for (let hour = 0; hour < 30; hour += 1) {
+      clock.advance(60 * 60_000);
+      await watch.look(signal);
+    }
+    expect([await fixture.balance(alice), await fixture.balance(bob)]).toEqual([tenDollars, tenDollars / 2n]);
+    isBroken = false;
+    await createCardWatch(parts).look(signal);
+    expect(await fixture.balance(alice)).toBe(tenDollars / 2n);
+    const marks = await ledger.read((tx) => tx.all<{ name: string }>("SELECT name FROM card_marks"));
+    expect(marks.map(({ name }) => name)).toEqual(["events"]);
+  });
+
   test("of a payment that fails to be processed does not block the others", async () => {
     const fixture = await fixtureOf({ isNotified: false });
     await fixture.watch.look(signal);
