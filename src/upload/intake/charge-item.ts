@@ -190,8 +190,14 @@ export async function findAgain(
   if (known !== undefined) await ledger.confirmed(); // it gets its receipt again
   if (known === undefined || alongside === undefined) return { known, ...found };
   const step = { now: clock(), makeId };
-  await ledger.write((tx) => alongside(tx, step, known.upload.id));
-  return { known, ...found };
+  const still = await ledger.write(async (tx) => {
+    // The item may have failed since it was read: it is then taken as a new one.
+    const again = await findTaken(tx, item);
+    if (again === undefined || again.upload.state === "failed") return undefined;
+    await alongside(tx, step, again.upload.id);
+    return again;
+  });
+  return { known: still, ...found };
 }
 
 /** An earlier upload of an act of signing, and all ids of its uploads. */

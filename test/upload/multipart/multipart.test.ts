@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { winc } from "../../../src/arweave/winston.ts";
 import { Failure } from "../../../src/failures.ts";
 import { createLog } from "../../../src/lib/log.ts";
+import { attemptId, refundReservation } from "../../../src/payment/credits/reservations.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { openPartFiles, type PartFile, type PartFiles } from "../../../src/store/uploads/part-files.ts";
 import { createUploadQuota } from "../../../src/upload/intake/upload-quota.ts";
@@ -20,6 +21,7 @@ import {
   unfinishedPerClientMax,
 } from "../../../src/upload/multipart/multipart-uploads.ts";
 import { createPartWriters } from "../../../src/upload/multipart/part-writers.ts";
+import { findUpload } from "../../../src/upload/upload-rows.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
 import { eventually } from "../../support/until.ts";
 import {
@@ -78,6 +80,34 @@ async function failureOf(work: Promise<unknown>): Promise<Failure> {
   if (error instanceof Failure) return error;
   throw new Error(`no Failure, but ${Bun.inspect(error)}`);
 }
+
+describe("an upload of an item that was accepted before", () => {
+  test.each([1, 2])("replaces the item when that fails meanwhile, before write %d to the ledger", async (number) => {
+    let writesLeft = Number.POSITIVE_INFINITY;
+    const { database } = payment;
+    await reopen({
+      step: async (name) => {
+        if (name !== "before a write to the ledger") return;
+        writesLeft -= 1;
+        if (writesLeft !== 0) return;
+        const failed = { now: payment.clock.now(), makeId: payment.makeId };
+        await database.write(async (tx) => {
+          await tx.run("UPDATE uploads SET failed_reason = 'lost' WHERE id = ?", item.id);
+          await refundReservation(tx, attemptId(item.id, 1n), failed);
+        });
+      },
+    });
+    const item = makeItem(new Uint8Array(100));
+    await payment.credit(item.account, 10_000n);
+    const [first, second] = [await create(), await create()];
+    for (const id of [first, second]) await put(id, 0, item.bytes);
+    await fixture.multipart.finalize(first, payers, neverAborted);
+    writesLeft = number;
+    await fixture.multipart.finalize(second, payers, neverAborted);
+    const upload = await database.read((tx) => findUpload(tx, item.id));
+    expect([writesLeft <= 0, upload?.state]).toEqual([true, "stored"]);
+  });
+});
 
 describe("limits", () => {
   test("a client makes so many uploads; one that ends, however it does, makes space for another", async () => {
