@@ -41,8 +41,12 @@ export function createBlockListAdmin({ blockList, locate, onChange }: BlockListA
   };
   return {
     blockData: async ({ id, hash }, note, signal) => {
-      if (hash !== undefined) blockList.block("hash", hash, note);
-      if (id !== undefined) await blockId(id, note, signal);
+      if (hash !== undefined) {
+        blockList.block("hash", hash, note);
+        onChange(); // the client may leave before the id is located
+      }
+      if (id === undefined) return;
+      await blockId(id, note, signal);
       onChange();
     },
     unblockData: ({ id, hash }) => {
