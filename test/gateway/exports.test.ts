@@ -12,6 +12,7 @@ import { type ExportOptions, type ExportsOptions, openExports } from "../../src/
 import { yieldToEventLoop } from "../../src/lib/event-loop.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openAdministration } from "../../src/store/administration-database.ts";
+import { createRecordingLog } from "../support/recording-log.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-exports-"));
 const root = join(folder, "root");
@@ -168,5 +169,22 @@ describe("F1: an export", () => {
     const again = openHarness(path);
     expect(again.exports.status()).toMatchObject({ status: "interrupted", ...options });
     again.close();
+  });
+
+  test("whose end cannot be recorded, as on the full disk that ended it, is interrupted, and the next one can start", async () => {
+    const { exports: records, close } = openAdministration(join(folder, "four.sqlite"), () => 1_700_000_000_000);
+    const full = () => {
+      throw new Error("database or disk is full");
+    };
+    const { log, lines } = createRecordingLog(() => 0);
+    const exports = openExports({ records: { ...records, end: full }, root, write: async () => full(), log });
+    await exports.start(options);
+    await yieldToEventLoop();
+    expect(exports.status()).toMatchObject({ status: "interrupted", outputDir: "a" });
+    expect(lines.map(({ level }) => level)).toEqual(["warn", "error"]);
+    await exports.start({ ...options, outputDir: "b" });
+    await exports.close();
+    expect(exports.status()).toMatchObject({ status: "interrupted", outputDir: "b" });
+    close();
   });
 });

@@ -54,15 +54,30 @@ export function openExports({ records, root, write, log }: ExportsOptions): Expo
   const closing = new AbortController();
   let running: Promise<void> | undefined;
 
+  /** Never throws: the export may have filled the disk that has the records, too. */
+  const recordEnd: ExportRecords["end"] = (state, reason) => {
+    try {
+      records.end(state, reason);
+    } catch (error) {
+      log.error("the end of an export could not be recorded", { state, error });
+    }
+  };
+
   const run = async (request: ExportRequest): Promise<void> => {
     try {
       await write(request, closing.signal);
-      records.end("completed", null);
+      recordEnd("completed", null);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      records.end(closing.signal.aborted ? "interrupted" : "errored", reason);
       log.warn("export ended early", { ...request, error });
+      recordEnd(closing.signal.aborted ? "interrupted" : "errored", reason);
     }
+  };
+
+  /** A record without its end is that of an interrupted export, as after a restart. */
+  const lastRecord = (): ExportRecord | undefined => {
+    const record = records.last();
+    return record?.state === "running" && running === undefined ? { ...record, state: "interrupted" } : record;
   };
 
   return {
@@ -76,7 +91,7 @@ export function openExports({ records, root, write, log }: ExportsOptions): Expo
         running = undefined;
       });
     },
-    status: () => statusOf(records.last()),
+    status: () => statusOf(lastRecord()),
     close: async () => {
       closing.abort(new DOMException("the gateway stops", "AbortError"));
       await running;
