@@ -109,7 +109,8 @@ export function createRoots(map: ExtentMap, clock: Clock, log: Log): Roots {
 
   function forget(name: string): void {
     const root = active.get(name) ?? recent.peek(name);
-    total -= root?.bytes ?? map.root(name)?.bytes ?? 0;
+    // The bytes of a row that could not be removed were subtracted before.
+    total -= root?.bytes ?? (forgotten.has(name) ? 0 : map.root(name)?.bytes) ?? 0;
     if (root !== undefined) root.isGone = true;
     active.delete(name);
     recent.delete(name);

@@ -267,6 +267,22 @@ describe("restart", () => {
     map.close();
   });
 
+  test("a root whose row could not be removed, as on a full disk, leaves the total once", async () => {
+    const map = openExtentMap(join(newFolder(), "content.sqlite"), () => undefined);
+    const full = () => {
+      throw new Error("database or disk is full");
+    };
+    const roots = createRoots({ ...map, remove: full }, systemClock, silentLog);
+    const flush = startFlush({ map, roots, files: { sync: async () => ({ kind: "synced" }) }, log: silentLog });
+    for (const name of ["evicted", "other"]) roots.add(roots.open(name, step), 0, 1n);
+    expect([await flush.run(), roots.totalBytes()]).toEqual([true, 2 * step]);
+    // The rows still list it, so that it is chosen again.
+    for (let round = 0; round < 3; round++) roots.forget("evicted");
+    expect(roots.totalBytes()).toBe(step);
+    flush.stop();
+    map.close();
+  });
+
   test("a damaged map is recreated, and nothing is served from it", async () => {
     const folder = newFolder();
     const root = rootOf(14, mebibyte);
