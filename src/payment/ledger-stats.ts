@@ -25,6 +25,8 @@ export type LedgerStats = Readonly<{
   paid: Readonly<Record<string, bigint>>;
   /** Transfers since the start, by kind. */
   transfers: Readonly<Record<string, number>>;
+  /** Found transactions that the server of their chain cannot give, by token: what they pay is not credited yet. */
+  unread: Readonly<Record<string, number>>;
 }>;
 
 export type LedgerMonitor = Readonly<{
@@ -49,13 +51,14 @@ export function createLedgerMonitor(metrics: Metrics, ledger: LedgerDatabase, cl
   let readAt = Number.NEGATIVE_INFINITY;
 
   const readAll = async (): Promise<LedgerStats> => {
-    const { balances, kinds, upTo } = await ledger.read(async (tx) => ({
+    const { balances, unread, kinds, upTo } = await ledger.read(async (tx) => ({
       balances: await operatorBalances(tx),
+      unread: await unreadByToken(tx),
       ...(await newTransfers(tx, counted)),
     }));
     counted = upTo;
     for (const [kind, count] of kinds) transfers.set(kind, (transfers.get(kind) ?? 0) + count);
-    last = { ...totalsOf(balances), transfers: Object.fromEntries(transfers) };
+    last = { ...totalsOf(balances), transfers: Object.fromEntries(transfers), unread: Object.fromEntries(unread) };
     return last;
   };
   const read = (): Promise<LedgerStats> => {
@@ -96,6 +99,13 @@ function addMetrics(metrics: Metrics, read: LedgerMonitor["read"]): void {
     values: transferKinds,
     read: async () => (await read()).transfers,
   });
+  metrics.gaugesOf({
+    name: "token_transactions_unread",
+    help: "Found transactions that the server of their chain cannot give: what they pay is not credited yet.",
+    label: "token",
+    values: tokenNames,
+    read: async () => (await read()).unread,
+  });
 }
 
 /** Providers of payments; a listed token counts as `other`. */
@@ -132,7 +142,14 @@ async function newTransfers(tx: Tx, after: string | undefined) {
   return { kinds: rows.map(({ kind, count }) => [kind, readCount(count)] as const), upTo };
 }
 
-function totalsOf(balances: Balances): Omit<LedgerStats, "transfers"> {
+async function unreadByToken(tx: Tx): Promise<(readonly [token: string, count: number])[]> {
+  const rows = await tx.all<{ token: string; count: bigint }>(
+    "SELECT token, COUNT(*) AS count FROM token_unread GROUP BY token",
+  );
+  return rows.map(({ token, count }) => [token, readCount(count)]);
+}
+
+function totalsOf(balances: Balances): Omit<LedgerStats, "transfers" | "unread"> {
   const sum = (name: string) =>
     balances
       .filter(({ account }) => account === name || account.startsWith(`${name}#`))

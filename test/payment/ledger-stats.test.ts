@@ -4,6 +4,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createMetrics, type Metrics } from "../../src/lib/metrics.ts";
 import { createLedgerMonitor, type LedgerMonitor } from "../../src/payment/ledger-stats.ts";
+import { keepUnread } from "../../src/payment/tokens/token-payment-store.ts";
 import { describeWith } from "../support/helpers.ts";
 import { ledgerKinds } from "../support/ledger-databases.ts";
 import { openTestPayment, type TestPayment, testAddress, testStart } from "../support/payment.ts";
@@ -40,9 +41,18 @@ for (const kind of ledgerKinds())
 
     test("an empty ledger owes nothing", async () => {
       expect(monitor.last()).toBeUndefined();
-      const empty = { liabilities: 0n, revenue: 0n, promotions: 0n, adjustments: 0n, paid: {}, transfers: {} };
+      const totals = { liabilities: 0n, revenue: 0n, promotions: 0n, adjustments: 0n };
+      const empty = { ...totals, paid: {}, transfers: {}, unread: {} };
       expect(await read()).toEqual(empty);
       expect(monitor.last()).toEqual(empty);
+    });
+
+    test("transactions that a server cannot give are counted by token, also as a metric", async () => {
+      const unread = (id: string) => ({ id, since: testStart, dueAt: testStart });
+      for (const id of ["one", "two"])
+        await payment.database.write((tx) => keepUnread(tx, { token: "solana", address: "watched" }, unread(id)));
+      expect((await read()).unread).toEqual({ solana: 2 });
+      expect(await metrics.text()).toContain('token_transactions_unread{token="solana"} 2');
     });
 
     test("payments are liabilities until an upload earns them; approvals and reservations remain liabilities", async () => {
