@@ -5,10 +5,13 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
 import {
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -22,6 +25,7 @@ import { dirname, join } from "node:path";
 import { type Id, idFromBytes } from "../../../src/arweave/id.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
+import { openExtentFiles } from "../../../src/store/extents/extent-files.ts";
 import { openExtentMap } from "../../../src/store/extents/extent-map.ts";
 import { createRoots, startFlush } from "../../../src/store/extents/extent-roots.ts";
 import { type Extents, openExtents } from "../../../src/store/extents/extents.ts";
@@ -298,6 +302,29 @@ describe("restart", () => {
     expect(await readAll(second, root)).toEqual(bytesOf(14, mebibyte));
   });
 });
+
+testWith(
+  { there: existsSync("/proc/self/fd"), what: "a list of open files" },
+  "a file whose close fails, as on a disk of the network, ends nothing else",
+  async () => {
+    const files = openExtentFiles(newFolder());
+    const name = "ab".repeat(32);
+    expect(await files.write(name, step, 0, bytesOf(130, step))).toEqual({ kind: "written" });
+    const descriptor = readdirSync("/proc/self/fd").find((each) => isLinkTo(`/proc/self/fd/${each}`, files.path(name)));
+    closeSync(Number(descriptor)); // the next close fails
+    await files.remove(name);
+    await files.close();
+    expect(existsSync(files.path(name))).toBe(false);
+  },
+);
+
+function isLinkTo(link: string, path: string): boolean {
+  try {
+    return readlinkSync(link) === path;
+  } catch {
+    return false; // closed meanwhile
+  }
+}
 
 describe("damage", () => {
   const size = 3 * step + 100;
