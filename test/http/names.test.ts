@@ -399,17 +399,6 @@ describe("the resolver", () => {
     expect(upstream.questions).toEqual([]);
   });
 
-  test("lets caches keep a record for the rest of its time to live", async () => {
-    upstream.scripts.set("halfway", says(page, { "X-ArNS-TTL-Seconds": "10" }));
-    const path = "/svc/resolver/halfway";
-    expect(header(await ask(path, "gw.test"), "cache-control")).toBe("public, max-age=10");
-    now += 7_000;
-    const response = await ask(path, "gw.test");
-    expect(header(response, "cache-control")).toBe("public, max-age=3");
-    expect(header(response, "x-arns-ttl-seconds")).toBe("10");
-    expect(header(await ask("/", "halfway.gw.test"), "cache-control")).toBe("public, max-age=3");
-  });
-
   test("distinguishes old records from new ones", async () => {
     upstream.scripts.set("aging", says(page, { "X-ArNS-TTL-Seconds": "10" }));
     await ask("/svc/resolver/aging", "gw.test");

@@ -52,7 +52,8 @@ export function createNames({ blockList, file, gateways, isLimitEnforced, clock 
     const { record } = response;
     const { ttlSeconds, index, limit } = record;
     const isOverLimit = isLimitEnforced && index !== undefined && limit !== undefined && index > limit;
-    const keepSeconds = Math.max(0, Math.ceil((resolvedAt - clock()) / 1_000 + ttlSeconds));
+    const isOld = clock() >= resolvedAt + ttlSeconds * 1_000;
+    const keepSeconds = isOld ? 0 : ttlSeconds;
     return { kind: "resolved", resolved: { name, record, resolvedAt, keepSeconds, isOverLimit } };
   };
 
