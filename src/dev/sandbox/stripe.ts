@@ -118,7 +118,7 @@ export function openStripeSandbox(options: StripeSandboxOptions): StripeSandbox 
       whole(() => expireDueCheckouts(context));
       db.removeResponsesBefore(clock() - responseTtlMs);
     } catch (error) {
-      // An error that leaves a timer ends the process. The next round tries again.
+      // Nothing handles an error that leaves a timer. The next round tries again.
       log.error("sandbox: checkouts could not be expired", { error });
     }
   }, sweepMs);
