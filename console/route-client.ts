@@ -19,6 +19,11 @@ export async function fetchRoute(path: string, signal: AbortSignal, options: Req
   });
 }
 
+/** A nonce or an idempotency key: 128 random bits as hex. `crypto.randomUUID` needs https. */
+export function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** The text of a rejection: some wallets reject with a text. */
 export function faultText(reason: unknown): string {
   return reason instanceof Error ? reason.message : String(reason);

@@ -3,7 +3,7 @@
  * only, so that a payer who returns from the checkout is still signed in.
  * @module
  */
-import { fetchRoute, objectOf } from "../route-client.ts";
+import { fetchRoute, objectOf, randomKey } from "../route-client.ts";
 import { type Bytes, toBase64url, utf8 } from "../verify/bytes.ts";
 import { connectInjectedWallet, findTestWallet } from "../wallets.ts";
 import { faultOf, historyPath } from "./account-client.ts";
@@ -45,7 +45,7 @@ export async function findAccountTestWallet(signal: AbortSignal): Promise<Accoun
 
 /** Signs in. Rejects when the user or the service declines. */
 export async function signIn({ name, address, owner, sign }: AccountWallet, signal: AbortSignal): Promise<Session> {
-  const nonce = crypto.randomUUID();
+  const nonce = randomKey();
   const signature = toBase64url(await sign(utf8(nonce)));
   const headers = { "x-nonce": nonce, "x-signature": signature, "x-public-key": owner };
   const response = await fetchRoute(`${historyPath}?limit=1`, signal, { headers });

@@ -7,6 +7,7 @@
 import { type FormEvent, useId, useState } from "react";
 import { grouped } from "../../src/lib/quantity-text.ts";
 import { Table, Values } from "../page-parts.tsx";
+import { randomKey } from "../route-client.ts";
 import { ActionForm, type Change, type FormAction, type FormValues } from "./operator-actions.tsx";
 import { type OperatorClient, useRecord } from "./operator-client.ts";
 import { Reports } from "./solvency-panels.tsx";
@@ -64,12 +65,7 @@ const order = [
   { name: "reason", label: "Reason", type: "text", isRequired: true },
 ] as const;
 
-/** A new idempotency key; `randomUUID` needs https. */
-function newKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-const ordered = ({ operator = "", reason = "" }: FormValues) => ({ operator, reason, idempotencyKey: newKey() });
+const ordered = ({ operator = "", reason = "" }: FormValues) => ({ operator, reason, idempotencyKey: randomKey() });
 
 const movement = (kind: "grant" | "adjust") => ({
   method: "POST" as const,

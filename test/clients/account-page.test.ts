@@ -291,6 +291,8 @@ describeWith(browserNeed, "the page of an account", () => {
     await page.exposeFunction("signInTest", (bytes: number[]) =>
       Array.from(wallet.sign(sha256(Uint8Array.from(bytes)))),
     );
+    // As on a page of another machine over http.
+    await page.addInitScript("delete Crypto.prototype.randomUUID");
     await page.addInitScript(`window.arweaveWallet = {
       connect: async () => {},
       getActiveAddress: async () => "${wallet.address}",
