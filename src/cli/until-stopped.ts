@@ -1,5 +1,8 @@
 /**
  * Runs until a stop signal. The first signal shuts down gracefully, also during the start; the second ends at once.
+ *
+ * An error that nothing catches is logged, and the program goes on: each step on disk is whole or undone, and a request
+ * that leads to a defect must not end the service of all others.
  * @module
  */
 import { exitCodes } from "../app/complaints.ts";
@@ -26,6 +29,7 @@ export async function runUntilStopped(
 ): Promise<number> {
   const stopped = firstSignal();
   const stop = new AbortController();
+  logDefects(log);
   const opening = open(stop.signal);
   try {
     const signal = await Promise.race([opening.then(() => undefined), stopped]);
@@ -56,6 +60,13 @@ function firstSignal(): Promise<string> {
   };
   for (const signal of signals) process.on(signal, listener);
   return first.promise;
+}
+
+/** Without this, the runtime prints a stack between the lines of the log, and the program stops with exit code 1. */
+function logDefects(log: Log): void {
+  const note = (error: unknown): void => log.error("defect", { error });
+  process.on("uncaughtException", note);
+  process.on("unhandledRejection", note);
 }
 
 async function untilStopped(first: Promise<string>, { closers, log }: Running): Promise<number> {

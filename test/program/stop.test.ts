@@ -1,10 +1,11 @@
 /**
- * A second signal ends the program at once, whatever it is doing.
+ * A second signal ends the program at once, whatever it is doing; an error that nothing catches does not end it.
  * @module
  */
 import { describe, expect, test } from "bun:test";
 
 const child = new URL("./stop-child.ts", import.meta.url).pathname;
+const defectChild = new URL("./defect-child.ts", import.meta.url).pathname;
 
 describe("N4: a second signal", () => {
   test.each([
@@ -27,3 +28,18 @@ describe("N4: a second signal", () => {
     30_000,
   );
 });
+
+test("errors that nothing catches are lines of the log, and the program goes on until it is stopped", async () => {
+  const program = Bun.spawn([process.execPath, defectChild], { stdout: "pipe", stderr: "pipe" });
+  const reader = program.stdout.getReader();
+  let text = "";
+  while (text.split("\n").length <= 2) text += new TextDecoder().decode((await reader.read()).value);
+  program.kill("SIGTERM");
+  expect(await program.exited).toBe(0);
+  expect(await new Response(program.stderr).text()).toBe("");
+  const lines = text.trim().split("\n").map((line) => JSON.parse(line));
+  expect(lines).toMatchObject([
+    { level: "error", message: "defect", error: { message: "thrown by a timer" } },
+    { level: "error", message: "defect", error: { message: "rejected for nobody" } },
+  ]);
+}, 30_000);
