@@ -37,9 +37,12 @@ test("errors that nothing catches are lines of the log, and the program goes on 
   program.kill("SIGTERM");
   expect(await program.exited).toBe(0);
   expect(await new Response(program.stderr).text()).toBe("");
-  const lines = text.trim().split("\n").map((line) => JSON.parse(line));
+  const lines = text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
   expect(lines).toMatchObject([
     { level: "error", message: "defect", error: { message: "thrown by a timer" } },
-    { level: "error", message: "defect", error: { message: "rejected for nobody" } },
+    { level: "error", message: "defect", error: { message: "rejected without a handler" } },
   ]);
 }, 30_000);
