@@ -13,6 +13,7 @@ import type { BlockHash, Id } from "../arweave/id.ts";
 import type { Node, NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
+import { assert } from "../lib/assert.ts";
 import type { ByteBudget } from "../lib/byte-budget.ts";
 import type { Log } from "../lib/log.ts";
 import type { SerializedRows } from "../store/index/index-types.ts";
@@ -107,6 +108,7 @@ export async function fetchBlock(
     const given = await askBlock(height, parts.nodes, rejected, signal);
     if (typeof given === "string") throw new Failure("source_failed", { height, responses: [...responses, given] });
     const { node, text } = given;
+    assert(!rejected.has(node), "a node whose block was rejected is not asked again");
     question.onText(text);
     const memory = createBlockMemory(parts.bytes, height);
     const outcome = await fetchFrom(text, question, { ...parts, memory }, signal).finally(memory.close);

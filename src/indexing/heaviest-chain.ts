@@ -189,10 +189,13 @@ function backedBy(nodes: ChainChoiceParts["nodes"], backers: ReadonlySet<Node>):
   return {
     all: nodes.all,
     distrust: nodes.distrust,
-    ask: async (call, signal, check) => {
-      const response = await nodes.ask(call, signal, check, (node) => backers.has(node));
-      if (response.kind === "ok" || backers.size === nodes.all.length) return response;
-      const other = await nodes.ask(call, signal, check, (node) => !backers.has(node));
+    ask: async (call, signal, check, among = () => true) => {
+      const isBacker = (node: Node) => backers.has(node) && among(node);
+      const isOther = (node: Node) => !backers.has(node) && among(node);
+      if (!nodes.all.some(isBacker)) return await nodes.ask(call, signal, check, isOther);
+      const response = await nodes.ask(call, signal, check, isBacker);
+      if (response.kind === "ok" || !nodes.all.some(isOther)) return response;
+      const other = await nodes.ask(call, signal, check, isOther);
       return other.kind === "ok" ? other : response;
     },
   };
