@@ -194,7 +194,7 @@ function askOwn<Value>(
   call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,
   signal: AbortSignal,
 ): Promise<NodeResponse<Value>> {
-  return nodes.ask(async (node, own) => (nodes.all.includes(node) ? call(node, own) : { kind: "absent" }), signal);
+  return nodes.ask(call, signal, undefined, (node) => nodes.all.includes(node));
 }
 
 /** The cursor of the scan through the index. */
