@@ -29,7 +29,7 @@ import {
   useRecord,
   WrongKey,
 } from "./operator-client.ts";
-import { Money, Overview, Recent, Sources, secondsText, UploadPanel } from "./status-panels.tsx";
+import { Absent, Money, Overview, Recent, Sources, secondsText, UploadPanel } from "./status-panels.tsx";
 
 const statusEveryMs = 5_000;
 const historyEveryMs = 10_000;
@@ -185,19 +185,19 @@ type SectionProps = Readonly<{
 }>;
 
 function Section({ section, status, history, client, changes, onChange }: SectionProps): ReactNode {
-  const { ledger, uploads, sources, requests, lines } = status;
+  const { ledger, sources, requests, lines } = status;
   switch (section) {
     case "overview":
       return <Overview status={status} history={history} />;
     case "charts":
       return <Charts history={history} />;
     case "uploads":
-      return <UploadPanel uploads={uploads} onChange={onChange} />;
+      return <UploadPanel status={status} onChange={onChange} />;
     case "money":
-      return <Money ledger={ledger} uploads={uploads} />;
+      return <Money status={status} />;
     case "credits":
       return ledger === null ? (
-        <p className="empty">Credits are off.</p>
+        <Absent of="ledger" status={status} off="Credits are off." />
       ) : (
         <Credits key={changes} client={client} onChange={onChange} />
       );

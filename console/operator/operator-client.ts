@@ -56,6 +56,8 @@ export type OperatorStatus = Readonly<{
   disk: Readonly<Record<string, Readonly<{ freeBytes: number; bytes: number }>>>;
   ledger: Ledger | null;
   uploads: Uploads | null;
+  /** Names of the records that are null because their database could not be read. */
+  unreadable: readonly string[];
 }>;
 
 export type Ledger = Readonly<{

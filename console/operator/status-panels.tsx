@@ -6,7 +6,7 @@ import { arText, bytesText, countText, durationText } from "../../src/lib/quanti
 import type { BundleOverview } from "../../src/upload/pipeline/bundle-overview.ts";
 import { momentText, numberText, type Row, Table, Values } from "../page-parts.tsx";
 import type { Change } from "./operator-actions.tsx";
-import type { History, Ledger, OperatorStatus, Source, Uploads } from "./operator-client.ts";
+import type { History, Ledger, OperatorStatus, Source } from "./operator-client.ts";
 
 export function shareText(part: number, whole: number): string {
   return whole === 0 ? "–" : `${((part / whole) * 100).toFixed(1)} %`;
@@ -127,11 +127,22 @@ function Disks({ status: { disk, cache, settings, uploads } }: Readonly<{ status
   );
 }
 
+/** Why a record of the status is null. */
+export function Absent({ of, status, off }: Readonly<{ of: string; status: OperatorStatus; off: string }>) {
+  const isUnreadable = status.unreadable.includes(of);
+  return isUnreadable ? (
+    <p className="fault">The database of this record could not be read.</p>
+  ) : (
+    <p className="empty">{off}</p>
+  );
+}
+
 export function UploadPanel({
-  uploads,
+  status,
   onChange,
-}: Readonly<{ uploads: Uploads | null; onChange: (change: Change) => void }>) {
-  if (uploads === null) return <p className="empty">The upload service is off.</p>;
+}: Readonly<{ status: OperatorStatus; onChange: (change: Change) => void }>) {
+  const { uploads } = status;
+  if (uploads === null) return <Absent of="uploads" status={status} off="The upload service is off." />;
   const { items, bytes, bundles, oldest, list } = uploads;
   return (
     <>
@@ -185,13 +196,14 @@ function bundleCells(bundle: BundleOverview, onChange: (change: Change) => void)
 
 const topUpKinds = ["payment", "token_payment", "x402_payment"] as const;
 
-export function Money({ ledger, uploads }: Readonly<Pick<OperatorStatus, "ledger" | "uploads">>) {
+export function Money({ status }: Readonly<{ status: OperatorStatus }>) {
+  const { ledger, uploads } = status;
   const wallet = uploads?.wallet;
   return (
     <>
       <h3>Wallet that posts bundles</h3>
       {wallet === undefined || wallet === null ? (
-        <p className="empty">The balance was not read, or the upload service is off.</p>
+        <Absent of="uploads" status={status} off="The balance was not read, or the upload service is off." />
       ) : (
         <>
           <Values
@@ -208,7 +220,11 @@ export function Money({ ledger, uploads }: Readonly<Pick<OperatorStatus, "ledger
         </>
       )}
       <h3>Ledger, in credits of 10¹² winc</h3>
-      {ledger === null ? <p className="empty">The payment service is off.</p> : <LedgerTotals ledger={ledger} />}
+      {ledger === null ? (
+        <Absent of="ledger" status={status} off="The payment service is off." />
+      ) : (
+        <LedgerTotals ledger={ledger} />
+      )}
     </>
   );
 }

@@ -17,7 +17,7 @@ import { openBackgroundLoop } from "../lib/loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { createMetricsHistory, type HistoryMetric, type MetricsHistory, sampleMs } from "../lib/metrics-history.ts";
 import { withDeadline } from "../lib/stop.ts";
-import type { LedgerMonitor, LedgerStats } from "../payment/ledger-stats.ts";
+import type { LedgerMonitor } from "../payment/ledger-stats.ts";
 import type { BundleOverview } from "../upload/pipeline/bundle-overview.ts";
 import type { UploadCounts } from "../upload/upload-metrics.ts";
 import type { WalletMonitor } from "../upload/wallet-monitor.ts";
@@ -125,8 +125,7 @@ export function openMonitoring(app: AppContext, base: Base, parts: MonitoringPar
       settings: { cacheBytesMax: config.CACHE_BYTES_MAX, uploadBytesMax: config.UPLOAD_DISK_BYTES_MAX },
       ...statusOf(base, parts, history),
       disk: disks.last(),
-      ledger: ledgerRecord(await ledger?.read()),
-      uploads: await uploadsRecord(uploads),
+      ...(await servicesStatus(parts.services, log)),
     }),
   };
 }
@@ -186,9 +185,28 @@ function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : "invalid URL";
 }
 
-function ledgerRecord(stats: LedgerStats | undefined): JsonValue {
-  if (stats === undefined) return null;
-  const { liabilities, revenue, promotions, adjustments, paid, transfers } = stats;
+/** Services whose database cannot be read are null and named: an operator looks here most of all at such a time. */
+async function servicesStatus({ ledger, uploads }: MonitoredServices, log: Log): Promise<JsonObject> {
+  const unreadable: string[] = [];
+  const orNull = async (name: string, record: Promise<JsonValue>): Promise<JsonValue> => {
+    try {
+      return await record;
+    } catch (error) {
+      unreadable.push(name);
+      log.debug("a record of the status could not be read", { name, error });
+      return null;
+    }
+  };
+  const [ledgerValue, uploadsValue] = await Promise.all([
+    orNull("ledger", ledgerRecord(ledger)),
+    orNull("uploads", uploadsRecord(uploads)),
+  ]);
+  return { ledger: ledgerValue, uploads: uploadsValue, unreadable: unreadable.toSorted() };
+}
+
+async function ledgerRecord(ledger: LedgerMonitor | undefined): Promise<JsonValue> {
+  if (ledger === undefined) return null;
+  const { liabilities, revenue, promotions, adjustments, paid, transfers } = await ledger.read();
   return {
     liabilities: String(liabilities),
     revenue: String(revenue),
@@ -236,11 +254,15 @@ function createDisks(metrics: Metrics, folders: Readonly<Record<string, string>>
     read: () => Object.fromEntries(Object.entries(last).map(([name, { freeBytes }]) => [name, freeBytes])),
   });
   const refresh = async (): Promise<void> => {
-    const entries = Object.entries(folders).map(async ([name, path]) => {
-      const { bavail, blocks, bsize } = await statfs(path);
-      return [name, { freeBytes: bavail * bsize, bytes: blocks * bsize }] as const;
-    });
-    last = Object.fromEntries(await Promise.all(entries));
+    const reads = await Promise.allSettled(
+      Object.entries(folders).map(async ([name, path]) => {
+        const { bavail, blocks, bsize } = await statfs(path);
+        return [name, { freeBytes: bavail * bsize, bytes: blocks * bsize }] as const;
+      }),
+    );
+    last = Object.fromEntries(reads.flatMap((read) => (read.status === "fulfilled" ? [read.value] : [])));
+    const failed = reads.find((read) => read.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
   };
   return { refresh, last: () => last };
 }

@@ -12,7 +12,7 @@ import type { Service } from "../http/service-app.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { createLog, type Log, openLineWriter } from "../lib/log.ts";
+import { createLog, type Log, openLineWriter, standardError } from "../lib/log.ts";
 import { createLedgerMonitor } from "../payment/ledger-stats.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { openLedger } from "../store/ledger/open-ledger.ts";
@@ -29,8 +29,6 @@ import { openPayment } from "./open-payment.ts";
 import { type OpenServices, openServices, withoutGateway } from "./open-services.ts";
 import { createUploadSearch, openUpload } from "./open-upload.ts";
 import type { OpenSandbox } from "./sandbox.ts";
-
-const standardError = 2;
 
 /**
  * Whether standard error is a terminal. Only a device other than /dev/null can be one: `process.stderr`, which knows

@@ -8,6 +8,7 @@ import { winstonPerAr } from "../arweave/winston.ts";
 import { isJsonObject } from "../lib/json.ts";
 import { invalidValue } from "../lib/printable.ts";
 import { arText, countText } from "../lib/quantity-text.ts";
+import { print } from "./print.ts";
 import { failedResponse, openServiceClient, readServiceUrl, type ServiceResponse } from "./service-client.ts";
 
 /** URL of the chain's node. */
@@ -22,7 +23,7 @@ export async function runMine({ node, count = "1" }: At & Readonly<{ count: stri
     throw misuse(invalidValue("<count>", count, "a whole number of blocks, 1 or more"));
   const { value } = await control(node, `/mine/${count}`);
   const height = isJsonObject(value) ? value["height"] : undefined;
-  process.stdout.write(`${countText(Number(count), "block")} mined, height ${Number(height)}\n`);
+  print(`${countText(Number(count), "block")} mined, height ${Number(height)}\n`);
   return exitCodes.done;
 }
 
@@ -33,7 +34,7 @@ export async function runMint(options: At & Readonly<{ address: string; amount: 
     throw misuse(invalidValue("<address>", options.address, "an address of 43 base64url characters"));
   const { text } = await control(options.node, `/mint/${address}/${readAmount(options.amount)}`);
   const balance = /^\d{1,40}$/.test(text) ? BigInt(text) : 0n;
-  process.stdout.write(`${address} has ${arText(balance)} AR (${balance} winston)\n`);
+  print(`${address} has ${arText(balance)} AR (${balance} winston)\n`);
   return exitCodes.done;
 }
 

@@ -28,6 +28,7 @@ import {
   solvencyCommand,
   statementCommand,
 } from "./operator-commands.ts";
+import { print } from "./print.ts";
 import {
   balanceCommand,
   jsonArgument,
@@ -93,7 +94,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       version: defineCommand({
         meta: { name: "version", description: "Print the version" },
         run: () => {
-          process.stdout.write(`${version}\n`);
+          print(`${version}\n`);
         },
       }),
     },
@@ -476,7 +477,7 @@ function configCommand(environment: AskEnvironment) {
       const mode = args.dev === true ? "dev" : "serve";
       if (path !== undefined) return await explainEnv(path, mode);
       const read = await checkedSettings(environment(), mode, {});
-      process.stdout.write(`${args.json === true ? jsonText(configRecord(read)) : printConfig(read.config)}\n`);
+      print(`${args.json === true ? jsonText(configRecord(read)) : printConfig(read.config)}\n`);
       return exitCodes.done;
     },
   });
@@ -495,7 +496,7 @@ function completionsCommand(program: () => CommandDef) {
     },
     run: async ({ args }) => {
       const { completionScript } = await import("./completions.ts");
-      process.stdout.write(await completionScript(program(), args.shell));
+      print(await completionScript(program(), args.shell));
       return exitCodes.done;
     },
   });
@@ -506,7 +507,7 @@ async function explainEnv(path: string, mode: Mode): Promise<number> {
   const environment = readEnvFile(path, "--explain-env");
   const { filled, complaints } = readConfig(environment, mode);
   const faults = [...new Set([...complaints, ...settingsFaults(filled)])];
-  process.stdout.write(`${explainReport(explainEnvironment(environment), faults)}\n`);
+  print(`${explainReport(explainEnvironment(environment), faults)}\n`);
   return faults.length === 0 ? exitCodes.done : exitCodes.misused;
 }
 

@@ -11,6 +11,7 @@ import { invalidValue, jsonText, printable, printableLines } from "../lib/printa
 import { bytesText, durationText, wincText } from "../lib/quantity-text.ts";
 import { sleep } from "../lib/stop.ts";
 import { readAddress, type TypedAddress } from "../payment/addresses.ts";
+import { print } from "./print.ts";
 import {
   failedResponse,
   objectIn,
@@ -42,8 +43,8 @@ export async function runBalance(options: BalanceOptions): Promise<number> {
   try {
     const signal = new AbortController().signal;
     const balance = await askBalance(client, address, signal);
-    if (options.json) process.stdout.write(`${jsonText({ address, to: client.url, ...balance })}\n`);
-    else process.stdout.write(page(address, balance, await priceOfGibibyte(client, signal)));
+    if (options.json) print(`${jsonText({ address, to: client.url, ...balance })}\n`);
+    else print(page(address, balance, await priceOfGibibyte(client, signal)));
     return exitCodes.done;
   } finally {
     client.close();
@@ -148,8 +149,7 @@ export async function runTopUp(options: TopUpOptions): Promise<number> {
   const waitSeconds = readWait(options.wait);
   const client = openServiceClient({ url: readServiceUrl(options.to), onRetry: printRetry });
   const signal = new AbortController().signal;
-  const print = (record: Printed) =>
-    process.stdout.write(options.json ? `${jsonText(record)}\n` : printableLines(textOf(record)));
+  const tell = (record: Printed) => print(options.json ? `${jsonText(record)}\n` : printableLines(textOf(record)));
   try {
     const currency = options.currency.toLowerCase();
     const amount = await smallestUnits(client, options.amount, currency, signal);
@@ -157,16 +157,16 @@ export async function runTopUp(options: TopUpOptions): Promise<number> {
     const path = `/v1/top-up/checkout-session/${address}/${currency}/${amount}?token=${type}`;
     const { quote, url } = checkoutIn(objectIn(await client.get(path, signal), client.url));
     const winc = amountIn(quote, "winstonCreditAmount").toString();
-    print({ state: "open", address, url, winc, amount: options.amount, currency });
+    tell({ state: "open", address, url, winc, amount: options.amount, currency });
     if (waitSeconds === 0) return exitCodes.done;
     const watched = { client, address, before, quoteId: String(quote["topUpQuoteId"]) };
     const ended = await endOf(watched, waitSeconds * 1_000, signal);
     if (ended.state !== "credited") {
-      print(ended.state === "open" ? { state: "late", waitSeconds } : { state: ended.state });
+      tell(ended.state === "open" ? { state: "late", waitSeconds } : { state: ended.state });
       return exitCodes.failed;
     }
     const balance = amountIn(await askBalance(client, address, signal), "winc").toString();
-    print({ state: "credited", winc: ended.winc.toString(), balance });
+    tell({ state: "credited", winc: ended.winc.toString(), balance });
     return exitCodes.done;
   } finally {
     client.close();

@@ -21,7 +21,7 @@ import { createDevnetRoutes } from "../dev/devnet-routes/node-routes.ts";
 import { checkPortFree, reachableHost } from "../http/listener.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
-import type { Log } from "../lib/log.ts";
+import { type Log, openLineWriter, standardOutput } from "../lib/log.ts";
 import type { MakeRsaJwk } from "../lib/rsa.ts";
 import { giveStartingCredits } from "../payment/credits/credits.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
@@ -132,7 +132,9 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
   };
   const dev = { ...record, ...administration };
   isReady = true;
-  process.stdout.write(options.json ? devLine(dev) : devPage(dev, commandsOf(config, options, dev)));
+  const output = openLineWriter(standardOutput);
+  closers.add("output", output.close);
+  output.write(options.json ? devLine(dev) : devPage(dev, commandsOf(config, options, dev)));
   return gateway;
 }
 

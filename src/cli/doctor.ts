@@ -36,6 +36,7 @@ import { openIndexReader } from "../store/index/index-reader.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import { checkIntegrity, closeDatabase, isDamage, openForReading } from "../store/sqlite.ts";
 import type { Pool } from "../threads/pool.ts";
+import { print } from "./print.ts";
 import { type PageRow, rowsText } from "./terminal.ts";
 
 export type DoctorOptions = Readonly<{
@@ -97,7 +98,7 @@ export async function runDoctor(config: Config, options: DoctorOptions): Promise
   } finally {
     await closers.closeAll();
   }
-  process.stdout.write(options.json ? `${jsonText(report)}\n` : page(report));
+  print(options.json ? `${jsonText(report)}\n` : page(report));
   return report.faults.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
@@ -261,7 +262,7 @@ export async function acceptLoss(config: Config, name: string): Promise<number> 
     const outcome = examined === undefined ? "the next start that uses it creates a new one" : setAside(examined);
     const stored = new Map([...record].filter(([each]) => each !== known));
     writeDatabaseRecord(folder.databases, stored);
-    process.stdout.write(`removed ${known} from the record of the data folder: ${outcome}\n`);
+    print(`removed ${known} from the record of the data folder: ${outcome}\n`);
     return exitCodes.done;
   } finally {
     unlock();

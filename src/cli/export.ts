@@ -15,6 +15,7 @@ import { invalidValue, jsonText } from "../lib/printable.ts";
 import { countText } from "../lib/quantity-text.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
 import { stableDepth } from "../store/index/index-types.ts";
+import { print } from "./print.ts";
 import { createBar, errorScreen } from "./terminal.ts";
 
 export type ExportOptions = Readonly<{
@@ -76,7 +77,7 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
         bar.show(heightsDone / heights, `exporting ${heightsDone} of ${heights} heights, ${countText(rows, "row")}`),
     });
     bar.end();
-    process.stdout.write(options.json ? jsonText({ folder, ...result }) : reportText(folder, run.startHeight, result));
+    print(options.json ? jsonText({ folder, ...result }) : reportText(folder, run.startHeight, result));
     return exitCodes.done;
   } catch (error) {
     bar.end();

@@ -24,8 +24,8 @@ import { exitCodes, misuse } from "../app/complaints.ts";
 import { openHttp } from "../lib/http-client.ts";
 import { printable } from "../lib/printable.ts";
 import { bytesText } from "../lib/quantity-text.ts";
+import { isClosedPipe } from "./print.ts";
 import { readServiceUrl } from "./service-client.ts";
-import { isClosedPipe } from "./terminal.ts";
 import { type Assumptions, readAssumptions } from "./verify.ts";
 import { type Verification, verifyAtGateway } from "./verify-gateway.ts";
 

@@ -24,6 +24,7 @@ import { openIndexWriter } from "../store/index/index-writer.ts";
 import { mergeAllParts, openMergeConnection } from "../store/index/parts/merge-connection.ts";
 import { settingsFaults } from "./check-settings.ts";
 import { explainReport, readEnvFile } from "./environment.ts";
+import { print } from "./print.ts";
 import { createBar, errorScreen } from "./terminal.ts";
 
 export type ArIoNodeOptions = Readonly<{
@@ -57,7 +58,7 @@ export async function runArIoNodeImport(config: Config, options: ArIoNodeOptions
     const parts: ImportParts = { source, folder, config, closers, signal: stop.signal, show: bar.show };
     const report = { ...(await importAll(parts)), settings };
     bar.end();
-    process.stdout.write(options.json ? jsonText(report) : reportText(report));
+    print(options.json ? jsonText(report) : reportText(report));
     return exitCodes.done;
   } catch (error) {
     bar.end();

@@ -18,6 +18,7 @@ import { jsonText, printableLines } from "../lib/printable.ts";
 import { countText } from "../lib/quantity-text.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
 import { openIndexWriter } from "../store/index/index-writer.ts";
+import { print } from "./print.ts";
 import { createBar, errorScreen } from "./terminal.ts";
 
 export type ImportOptions = Readonly<{ folder: string; json: boolean }>;
@@ -56,7 +57,7 @@ export async function runImport(config: Config, options: ImportOptions): Promise
         ),
     });
     bar.end();
-    process.stdout.write(options.json ? jsonText({ ...result }) : reportText(result));
+    print(options.json ? jsonText({ ...result }) : reportText(result));
     return exitCodes.done;
   } catch (error) {
     bar.end();

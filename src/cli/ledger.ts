@@ -22,6 +22,7 @@ import {
   undoDoubleCharge,
   writeSignings,
 } from "../upload/double-charges.ts";
+import { print } from "./print.ts";
 import { createSigningReader, type SigningReader } from "./signing-reader.ts";
 
 export type LedgerOptions = Readonly<{
@@ -71,7 +72,7 @@ export async function runLedger(config: Config, options: LedgerOptions): Promise
   const report = await reportOf(loss, () =>
     exists ? examine(url, path, createSigningReader(uploads, options.gateway)) : nothing,
   );
-  process.stdout.write(options.json ? `${jsonText(report)}\n` : page(report));
+  print(options.json ? `${jsonText(report)}\n` : page(report));
   return report.findings.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
@@ -188,7 +189,7 @@ export async function repairLedger(options: RepairOptions): Promise<number> {
       await writeSignings(database, found.signings);
     }
     const left = found.doubles.filter(({ id }) => !undone.has(id));
-    process.stdout.write(json ? `${repairRecord(found, undone)}\n` : repairPage(found, undone, dryRun));
+    print(json ? `${repairRecord(found, undone)}\n` : repairPage(found, undone, dryRun));
     return left.length === 0 ? exitCodes.done : exitCodes.failed;
   } finally {
     signings.close();

@@ -6,6 +6,7 @@ import { misuse } from "../app/complaints.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { invalidValue, jsonText } from "../lib/printable.ts";
 import { grouped } from "../lib/quantity-text.ts";
+import { print } from "./print.ts";
 import { objectIn, openServiceClient, printRetry } from "./service-client.ts";
 import { rowsText } from "./terminal.ts";
 
@@ -87,7 +88,7 @@ export function pageQuery(
 
 /** Prints a response as one line of JSON, or as text. */
 export function printResponse(json: boolean, response: JsonObject, text: () => string): void {
-  process.stdout.write(json ? `${jsonText(response)}\n` : text());
+  print(json ? `${jsonText(response)}\n` : text());
 }
 
 /** The records of a list. */

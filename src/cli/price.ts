@@ -8,6 +8,7 @@ import { isJsonObject, type JsonObject } from "../lib/json.ts";
 import { invalidValue, jsonText } from "../lib/printable.ts";
 import { arText, bytesText, countText, readBytes, wincText } from "../lib/quantity-text.ts";
 import { amountIn } from "./credit-commands.ts";
+import { print } from "./print.ts";
 import { objectIn, openServiceClient, printRetry, readServiceUrl, type ServiceClient } from "./service-client.ts";
 import { rowsText } from "./terminal.ts";
 import { listLocalFiles } from "./upload/local-files.ts";
@@ -30,7 +31,7 @@ export async function runPrice({ subject, to, json }: PriceOptions): Promise<num
     const winc = amountIn(objectIn(await client.get(`/v1/price/bytes/${bytes}`, signal), client.url), "winc");
     const fiat = fiatOf(await ratesOf(client, signal), winc);
     if (json) {
-      process.stdout.write(`${jsonText({ bytes, files, to: client.url, winc: `${winc}`, fiat })}\n`);
+      print(`${jsonText({ bytes, files, to: client.url, winc: `${winc}`, fiat })}\n`);
       return exitCodes.done;
     }
     const rows: (readonly [string, string])[] = [
@@ -38,7 +39,7 @@ export async function runPrice({ subject, to, json }: PriceOptions): Promise<num
       ["price", `${wincText(winc)}  (${arText(winc)} AR)`],
       ...Object.entries(fiat).map(([currency, amount]) => [currency, amount.toFixed(4)] as const),
     ];
-    process.stdout.write(rowsText(rows, 5));
+    print(rowsText(rows, 5));
     return exitCodes.done;
   } finally {
     client.close();

@@ -11,6 +11,7 @@ import { decodeBase64url } from "../lib/base64url.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { invalidValue, jsonText, printable } from "../lib/printable.ts";
 import { countText } from "../lib/quantity-text.ts";
+import { print } from "./print.ts";
 import { rowsText } from "./terminal.ts";
 
 export type ReceiptOptions = Readonly<{
@@ -49,7 +50,7 @@ export function runReceipt(options: ReceiptOptions): number {
     const fault = damage ?? receiptFault(receipt) ?? signerFault(receipt, expected);
     return { receipt, by: signerOf(receipt), fault };
   });
-  process.stdout.write(json ? `${recordsText(verified)}\n` : page(verified, expected !== undefined));
+  print(json ? `${recordsText(verified)}\n` : page(verified, expected !== undefined));
   return verified.every(({ fault }) => fault === undefined) ? exitCodes.done : exitCodes.failed;
 }
 

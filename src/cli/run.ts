@@ -13,6 +13,7 @@ import { isSchemaMismatch } from "../lib/schema-scripts.ts";
 import { version } from "../version.ts";
 import { type AskEnvironment, commands } from "./commands.ts";
 import { resolved } from "./completions.ts";
+import { print } from "./print.ts";
 
 /**
  * Runs one command line.
@@ -25,7 +26,7 @@ export async function runCommandLine(words: readonly string[], environment: AskE
   try {
     const help = await helpFor(root, words);
     if (help !== undefined) {
-      process.stdout.write(`${help}\n`);
+      print(`${help}\n`);
       return exitCodes.done;
     }
     const [name = "", ...rest] = words;

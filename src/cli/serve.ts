@@ -8,10 +8,8 @@ import { readUploadWallet } from "../app/keys.ts";
 import { openLog, openProgram, openProgramWithoutGateway } from "../app/program.ts";
 import type { Config } from "../config/settings.ts";
 import { createClosers } from "../lib/closers.ts";
-import { openLineWriter } from "../lib/log.ts";
+import { openLineWriter, standardOutput } from "../lib/log.ts";
 import { runUntilStopped } from "./until-stopped.ts";
-
-const standardOutput = 1;
 
 /** Runs until a signal stops it. @returns The exit code. */
 export async function runServe(config: Config, options: Readonly<{ json: boolean }>): Promise<number> {

@@ -47,6 +47,7 @@ import { openIndexReader } from "../store/index/index-reader.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import { openIndexWriter } from "../store/index/index-writer.ts";
 import type { StoredHeights } from "../store/index/stored-partitions.ts";
+import { print } from "./print.ts";
 import { readServiceUrl } from "./service-client.ts";
 import { type Bar, createBar, errorScreen } from "./terminal.ts";
 import { eachAtOnce } from "./upload/item-sender.ts";
@@ -123,7 +124,7 @@ export async function fetchSnapshot(config: Config, options: FetchOptions): Prom
       return { ...(await importInto(data, store, stop.signal)), ...sampled };
     });
     bar.end();
-    process.stdout.write(options.json ? jsonText(report) : reportText(report, config));
+    print(options.json ? jsonText(report) : reportText(report, config));
     return exitCodes.done;
   } catch (error) {
     bar.end();

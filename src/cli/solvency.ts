@@ -30,6 +30,7 @@ import { isSameNode } from "../payment/operator/solvency-tree.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { openLedger } from "../store/ledger/open-ledger.ts";
 import { momentText, signedWincText } from "./operator-client.ts";
+import { print } from "./print.ts";
 import { objectIn, openServiceClient, printRetry } from "./service-client.ts";
 import { type PageRow, rowsText } from "./terminal.ts";
 import { signBytes } from "./upload/local-item.ts";
@@ -131,7 +132,7 @@ function verify({ subject: file, signer, json }: SolvencyOptions): number {
   const verdict = signedBy(verifySolvency(readRecord(file)), signer);
   if (verdict.fault !== undefined) {
     const { fault } = verdict;
-    process.stdout.write(json ? `${jsonText({ valid: false, fault })}\n` : rowsText([["failed", fault]], 10));
+    print(json ? `${jsonText({ valid: false, fault })}\n` : rowsText([["failed", fault]], 10));
     return exitCodes.failed;
   }
   const { root, included } = verdict;
@@ -147,7 +148,7 @@ function verify({ subject: file, signer, json }: SolvencyOptions): number {
       ? []
       : [["included", `${signedWincText(included.winc)} of ${included.account}`] as const]),
   ];
-  process.stdout.write(json ? `${jsonText(record)}\n` : rowsText(rows, 10));
+  print(json ? `${jsonText(record)}\n` : rowsText(rows, 10));
   return exitCodes.done;
 }
 
@@ -184,7 +185,7 @@ function readRecord(file: string): JsonObject {
 function writeRecord(record: JsonObject, output: string | undefined): void {
   const text = `${jsonText(record)}\n`;
   if (output === undefined) {
-    process.stdout.write(text);
+    print(text);
     return;
   }
   try {

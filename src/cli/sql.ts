@@ -2,7 +2,6 @@
  * `cairn sql`: read-only SQL over a folder of exported files, as a table, JSON or CSV. Rows are printed as they arrive.
  * @module
  */
-import { once } from "node:events";
 import { mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
 import { availableParallelism, tmpdir, totalmem } from "node:os";
 import { join, resolve } from "node:path";
@@ -13,7 +12,8 @@ import { openSqlFolder, RejectedSql, type SqlFolder } from "../columnar/duckdb-s
 import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
 import { jsonText, printable, printableLines } from "../lib/printable.ts";
-import { isClosedPipe } from "./terminal.ts";
+import { untilStopped } from "../lib/stop.ts";
+import { isClosedPipe } from "./print.ts";
 
 export type SqlCommandOptions = Readonly<{
   query: string;
@@ -50,7 +50,7 @@ export async function runSql(config: Config, options: SqlCommandOptions): Promis
       threads: availableParallelism(),
     });
     if (opened === undefined) throw misuse(`no exported files in ${folder}; write some with: cairn export ${folder}`);
-    await opened.query(options.query, stop.signal, (rows) => print(rows, formatOf(options), stop.signal));
+    await opened.query(options.query, stop.signal, (rows) => printRows(rows, formatOf(options), stop.signal));
     return exitCodes.done;
   } catch (error) {
     return report(error, stop.signal);
@@ -196,28 +196,26 @@ function entriesJson(entries: unknown): unknown {
   return Object.fromEntries(pairs.map(([name, value]) => [String(name), valueJson(value)]));
 }
 
-async function print({ columns, next }: DuckdbRows, format: Format, signal: AbortSignal): Promise<void> {
-  const failed = Promise.withResolvers<never>();
-  failed.promise.catch(() => {
-    // `write` reports the failure.
+async function printRows({ columns, next }: DuckdbRows, format: Format, signal: AbortSignal): Promise<void> {
+  const { stdout } = process;
+  stdout.on("error", () => {
+    // Each write rejects; the event follows it.
   });
-  process.stdout.once("error", failed.reject);
-  const write = async (text: string): Promise<void> => {
-    signal.throwIfAborted();
-    if (process.stdout.write(text)) return;
-    await Promise.race([once(process.stdout, "drain", { signal }), failed.promise]);
-  };
-  try {
-    let rows = await next();
-    await write(format.head(columns, rows));
-    let count = 0;
-    while (rows.length > 0) {
-      await write(format.body(columns, rows, count));
-      count += rows.length;
-      rows = await next();
-    }
-    await write(format.end(count));
-  } finally {
-    process.stdout.off("error", failed.reject);
+  const write = (text: string): Promise<void> => untilStopped(written(stdout, text), signal);
+  let rows = await next();
+  await write(format.head(columns, rows));
+  let count = 0;
+  while (rows.length > 0) {
+    await write(format.body(columns, rows, count));
+    count += rows.length;
+    rows = await next();
   }
+  await write(format.end(count));
+}
+
+/** Resolves when the reader has taken the text, or the pipe to it. */
+function written(output: NodeJS.WriteStream, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    output.write(text, (error) => (error ? reject(error) : resolve()));
+  });
 }

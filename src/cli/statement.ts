@@ -10,6 +10,7 @@ import { Failure } from "../failures.ts";
 import { invalidValue } from "../lib/printable.ts";
 import { readMonth, readStatement, writeStatement } from "../payment/operator/statement.ts";
 import { openLedger } from "../store/ledger/open-ledger.ts";
+import { print } from "./print.ts";
 
 export type StatementOptions = Readonly<{
   /** Such as `2026-11`. */
@@ -31,7 +32,7 @@ export async function runStatement(config: Config, { month: name, output, now }:
   const ledger = await openLedger({ url, path });
   try {
     const text = writeStatement(month, await ledger.read((tx) => readStatement(tx, month)));
-    if (output === undefined) process.stdout.write(text);
+    if (output === undefined) print(text);
     else writeTo(output, text);
     return exitCodes.done;
   } finally {

@@ -9,6 +9,7 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../l
 import { jsonText } from "../lib/printable.ts";
 import { arText, bytesText, countText, durationText, wincText } from "../lib/quantity-text.ts";
 import type { AdminAccess } from "./operator-commands.ts";
+import { print } from "./print.ts";
 import { objectIn, openServiceClient, type ServiceClient } from "./service-client.ts";
 import { type PageRow, rowsText } from "./terminal.ts";
 
@@ -42,7 +43,7 @@ export async function runStatus(options: StatusOptions): Promise<number> {
   try {
     for (;;) {
       const status = await readStatus(gateway, administration, options);
-      process.stdout.write(options.json ? `${jsonText(status)}\n` : `${options.isLive ? clear : ""}${pageOf(status)}`);
+      print(options.json ? `${jsonText(status)}\n` : `${options.isLive ? clear : ""}${pageOf(status)}`);
       const code = status.health["status"] === "ok" ? exitCodes.done : exitCodes.failed;
       if (!options.isLive || stop.signal.aborted) return code;
       if (await isStopped(stop.signal)) return code;

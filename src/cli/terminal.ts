@@ -22,11 +22,6 @@ export type Terminal = Readonly<{
   output: NodeJS.WritableStream;
 }>;
 
-/** Whether the reader of the output, such as `head`, has closed it. */
-export function isClosedPipe(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "EPIPE";
-}
-
 /** Timeout of a question. Milliseconds. */
 const responseMsMax = 5 * 60_000;
 

@@ -15,6 +15,7 @@ import { decodeBase64url } from "../lib/base64url.ts";
 import { openHttp } from "../lib/http-client.ts";
 import { invalidValue, jsonText } from "../lib/printable.ts";
 import type { ByteSpan } from "../lib/range.ts";
+import { print } from "./print.ts";
 import { readServiceUrl } from "./service-client.ts";
 import { rowsText } from "./terminal.ts";
 import { type Verification, verdictFields, verifyAtGateway } from "./verify-gateway.ts";
@@ -45,7 +46,7 @@ const timeouts = { firstByteMs: 120_000, stallMs: 60_000, totalMs: 300_000 } as 
 /** Verifies content and prints the steps. @returns The exit code: 0 proven, 1 not. @throws Misuse. */
 export async function runVerify(options: VerifyOptions): Promise<number> {
   const verification = await verify(options, await readAssumptions(options));
-  process.stdout.write(printVerification(verification, options.json));
+  print(printVerification(verification, options.json));
   return verification.outcome === "proven" ? exitCodes.done : exitCodes.failed;
 }
 

@@ -97,7 +97,11 @@ const waitingCharactersMax = 4 * 2 ** 20;
 /** Wait before another write to a full pipe. Milliseconds. */
 const retryAfterMs = 20;
 
-/** Opens a writer to a file descriptor, such as 1 for standard output. */
+/** File descriptors. */
+export const standardOutput = 1;
+export const standardError = 2;
+
+/** Opens a writer to a file descriptor. */
 export function openLineWriter(descriptor: number): LineWriter {
   let waiting = "";
   let left: Uint8Array = new Uint8Array(0); // bytes that a full pipe did not accept; they may start within a character

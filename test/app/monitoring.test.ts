@@ -2,7 +2,11 @@
  * The status record and the history of metrics, of a program that follows a chain and takes uploads.
  * @module
  */
+
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { rename } from "node:fs/promises";
+import { join } from "node:path";
 import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
 import { openUploadStack, type UploadStack } from "../support/upload-stack.ts";
@@ -67,6 +71,35 @@ test("disks, threads, sources, cache and latest errors are there", async () => {
   expect(cache.bytesMax).toBeGreaterThan(0);
   expect(lines).toBeArray();
 });
+
+test("while the ledger cannot be read, it and the uploads are null and named, and all other values are there", async () => {
+  const ledger = new Database(join(stack.folder, "ledger.sqlite"));
+  ledger.run("PRAGMA busy_timeout = 5000");
+  const renamed = ["accounts", "uploads"];
+  for (const table of renamed) ledger.run(`ALTER TABLE ${table} RENAME TO ${table}_away`);
+  try {
+    const record = await eventually(status, ({ unreadable }) => unreadable.length === 2);
+    expect(record).toMatchObject({ ledger: null, uploads: null, unreadable: ["ledger", "uploads"] });
+    expect(record.chain.height).toBe(stack.devnet.height());
+  } finally {
+    for (const table of renamed) ledger.run(`ALTER TABLE ${table}_away RENAME TO ${table}`);
+    ledger.close();
+  }
+  const after = await eventually(status, ({ unreadable }) => unreadable.length === 0);
+  expect(after.ledger).not.toBeNull();
+  expect(after.uploads).not.toBeNull();
+});
+
+test("a folder that cannot be read leaves the disks of the others", async () => {
+  const [uploads, away] = [join(stack.folder, "uploads"), join(stack.folder, "away")];
+  await rename(uploads, away);
+  try {
+    const { disk } = await eventually(status, (record) => record.disk.uploads === undefined, 30_000);
+    expect(Object.keys(disk).sort()).toEqual(["content", "data"]);
+  } finally {
+    await rename(away, uploads);
+  }
+}, 40_000);
 
 test("the history has a row of each metric, of equal length, without values where there are none", async () => {
   const { body } = await ask("GET", "metrics-history");

@@ -4,10 +4,11 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { exportedChain } from "../columnar/exported-chain.ts";
 import { readTable } from "../columnar/read-parquet.ts";
 import { temporaryFolder } from "../store/folder.ts";
+import { repositoryRoot } from "../support/program.ts";
 import { newSeed } from "../support/seed.ts";
 import { eventually } from "../support/until.ts";
 import { runCairn } from "./command.ts";
@@ -190,6 +191,17 @@ describe("cairn sql", () => {
       code: 0,
       out: "some\ntrue\n",
     });
+  });
+
+  test("ends without a word when its reader has closed the pipe, and in one line when the disk is full", async () => {
+    const command = [process.execPath, resolve(repositoryRoot, "src/main.ts"), "sql", "--folder", folder, "SELECT 1"];
+    const env = { ...process.env, ...environment };
+    const closed = Bun.spawn(command, { env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    await closed.stdout.cancel();
+    expect([await new Response(closed.stderr).text(), await closed.exited]).toEqual(["", 0]);
+    const full = Bun.spawn(command, { env, stdin: "ignore", stdout: Bun.file("/dev/full"), stderr: "pipe" });
+    const complained = await new Response(full.stderr).text();
+    expect([complained, await full.exited]).toEqual([expect.stringMatching(/^ENOSPC: .*\n$/), 1]);
   });
 
   test("prints rows as they arrive, ends with its reader, and stops at SIGINT", async () => {

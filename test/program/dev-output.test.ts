@@ -4,12 +4,12 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { statSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createLiveText, type TerminalSize } from "../../src/cli/live-summary.ts";
 import { runCairn } from "../cli/command.ts";
-import { repositoryRoot, startDev } from "../support/program.ts";
-import { eventually } from "../support/until.ts";
+import { freePorts, newFolder, repositoryRoot, startDev } from "../support/program.ts";
+import { eventually, until } from "../support/until.ts";
 
 /** Erases all that is below the cursor. */
 const erased = "\x1b[J";
@@ -80,6 +80,31 @@ test(
     expect(await child.exited).toBe(0);
     const last = shown.slice(shown.lastIndexOf(erased)).trimEnd().split("\n");
     expect([last[0]?.includes('"stopping"'), last.at(-1)?.includes("credits")]).toEqual([true, true]);
+  },
+  timeoutMs,
+);
+
+test(
+  "a reader that closes its pipe before the addresses are printed leads to no error",
+  async () => {
+    const folder = newFolder();
+    const ports = await freePorts();
+    const child = Bun.spawn([process.execPath, resolve(repositoryRoot, "src/main.ts"), "dev", "--json"], {
+      env: { ...process.env, ...ports, DATA_DIR: folder, LOG_FORMAT: "json" },
+      stderr: "pipe",
+    });
+    try {
+      await child.stdout.cancel();
+      const errors = new Response(child.stderr).text();
+      const isReady = async () => (await fetch(`http://127.0.0.1:${ports["GATEWAY_PORT"]}/ready`)).ok;
+      await until(() => isReady().catch(() => false));
+      child.kill("SIGTERM");
+      expect(await child.exited).toBe(0);
+      expect(await errors).not.toContain('"level":"error"');
+    } finally {
+      child.kill("SIGKILL");
+      rmSync(folder, { recursive: true, force: true });
+    }
   },
   timeoutMs,
 );

@@ -31,6 +31,7 @@ import { isNewestLedger, openSqliteLedger } from "../../store/ledger/sqlite-ledg
 import { checkIntegrity, closeDatabase, copyDatabase, openForReading } from "../../store/sqlite.ts";
 import { storedStoreName } from "../../store/uploads/item-files.ts";
 import { neededFiles } from "../../upload/upload-rows.ts";
+import { print } from "../print.ts";
 import { type Bar, createBar, errorScreen, rowsText } from "../terminal.ts";
 import { type BackupFile, writeBackupRecord } from "./backup-record.ts";
 import { copyHashed, hashFile } from "./hashed-copy.ts";
@@ -327,7 +328,7 @@ type End = Readonly<{
 function printEnd(end: End, json: boolean): void {
   const { to, files, bytes, ledger, hasIndex, ms } = end;
   if (json) {
-    process.stdout.write(`${jsonText({ folder: to, files, bytes, ledger, index: hasIndex, ms })}\n`);
+    print(`${jsonText({ folder: to, files, bytes, ledger, index: hasIndex, ms })}\n`);
     return;
   }
   const rows: (readonly [string, string])[] = [
@@ -339,5 +340,5 @@ function printEnd(end: End, json: boolean): void {
       ? []
       : [["without", "the ledger on PostgreSQL: dump it with pg_dump before the program starts again"] as const]),
   ];
-  process.stdout.write(rowsText(rows, 7));
+  print(rowsText(rows, 7));
 }

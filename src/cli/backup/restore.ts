@@ -18,6 +18,7 @@ import { jsonText, printable } from "../../lib/printable.ts";
 import { bytesText, countText, durationText } from "../../lib/quantity-text.ts";
 import { syncFolder } from "../../store/durable-file.ts";
 import { renameJournal } from "../../store/index/journal/journal.ts";
+import { print } from "../print.ts";
 import { createBar, errorScreen, rowsText } from "../terminal.ts";
 import { type BackupFile, readBackupRecord } from "./backup-record.ts";
 import { copyHashed } from "./hashed-copy.ts";
@@ -57,9 +58,9 @@ export async function runRestore(config: Config, { source, json }: RestoreOption
     const { length: files } = record.files;
     const ms = systemClock() - startedAt;
     const { at, program, ledger } = record;
-    if (json) process.stdout.write(`${jsonText({ folder: folder.root, files, bytes, at, program, ledger, ms })}\n`);
+    if (json) print(`${jsonText({ folder: folder.root, files, bytes, at, program, ledger, ms })}\n`);
     else
-      process.stdout.write(
+      print(
         rowsText(
           [
             ["restored", folder.root],

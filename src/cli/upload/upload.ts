@@ -16,6 +16,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { invalidValue } from "../../lib/printable.ts";
 import { bytesText, durationText } from "../../lib/quantity-text.ts";
 import { createSemaphore } from "../../lib/semaphore.ts";
+import { print } from "../print.ts";
 import { createStoredReceipts } from "../receipts.ts";
 import { objectIn, openServiceClient, readServiceUrl, type ServiceClient, webUrl } from "../service-client.ts";
 import { createProgress, errorScreen, ownTerminal, type Progress } from "../terminal.ts";
@@ -105,7 +106,7 @@ export async function runUpload(options: UploadOptions): Promise<number> {
     const planned = plannedItems(found, tags, pages);
     const plan = await planUpload(client, wallet, planned, freeBytesMax, stop.signal);
     if (options.dryRun) {
-      process.stdout.write(printPlan(plan, found, { wallet, to: client.url, json: options.json }));
+      print(printPlan(plan, found, { wallet, to: client.url, json: options.json }));
       return exitCodes.done;
     }
     const { yes, wincUnconfirmedMax } = options;
@@ -118,7 +119,7 @@ export async function runUpload(options: UploadOptions): Promise<number> {
     progress.end();
     const receipts = sender.receipts.folder;
     const report = { wallet, to: client.url, gateway, files: sent, manifest, leftOut, receipts };
-    process.stdout.write(printUpload(report, options.json));
+    print(printUpload(report, options.json));
     return exitCodes.done;
   } finally {
     unhook();
