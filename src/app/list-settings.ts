@@ -43,8 +43,11 @@ export function proxyTest(trusted: readonly string[]): (address: string) => bool
 }
 
 function readBlock(text: string, setting: AddressSetting): Block {
-  if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
-  if (!ipaddr.isValid(text)) throw badSettings([invalidValue(setting, text, "an address or a CIDR block")]);
+  // The library also reads "10" as 0.0.0.10 and "010.0.0.1" as 8.0.0.1.
+  const [base = ""] = text.split("/");
+  const isWhole = ipaddr.IPv4.isValidFourPartDecimal(base) || ipaddr.IPv6.isValid(base);
+  if (isWhole && ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
+  if (!isWhole || !ipaddr.isValid(text)) throw badSettings([invalidValue(setting, text, "an address or a CIDR block")]);
   const address = ipaddr.process(text);
   return [address, address.kind() === "ipv4" ? 32 : 128];
 }

@@ -5,6 +5,7 @@
 import { sizeText } from "../lib/quantity-text.ts";
 import {
   address,
+  baseUrl,
   choice,
   count,
   duration,
@@ -31,7 +32,7 @@ import {
 
 export const chainSettings = {
   TRUSTED_NODE_URL: setting({
-    read: list(url),
+    read: list(baseUrl),
     fallback: ["https://arweave.net"],
     unit: "URLs",
     effect: "Chain nodes to follow, separated by commas; requests go to the first healthy, current node.",

@@ -3,6 +3,7 @@
  * @module
  */
 import {
+  baseUrl,
   count,
   duration,
   flag,
@@ -25,7 +26,7 @@ export const paymentSettings = {
     effect: "Port of the payment service; 0 picks a free port.",
   }),
   PAYMENT_PUBLIC_URL: setting({
-    read: url,
+    read: baseUrl,
     unit: "URL",
     effect: "URL under which payers reach the payment service, for x402 responses and checkout pages.",
   }),
@@ -68,7 +69,7 @@ export const paymentSettings = {
       "(docs/price-rules.md).",
   }),
   PRICE_FEED_URL: setting({
-    read: url,
+    read: baseUrl,
     unit: "URL",
     effect:
       "Source of fiat and token prices with CoinGecko's `/simple/price` API; unset is CoinGecko, " +
@@ -97,7 +98,7 @@ export const cardSettings = {
     secret: true,
   }),
   STRIPE_API_URL: setting({
-    read: url,
+    read: baseUrl,
     unit: "URL",
     effect: "URL of the Stripe API; unset is Stripe, under `dev` without a key the sandbox.",
   }),
@@ -109,7 +110,7 @@ export const cardSettings = {
     effect: "Interval between requests to Stripe for unreported payments and pending refunds.",
   }),
   TOP_UP_RETURN_ORIGINS: setting({
-    read: list(url),
+    read: list(baseUrl),
     fallback: [],
     unit: "URLs",
     effect: "Origins that a checkout may return to, separated by commas; an empty list is any https origin.",
@@ -154,7 +155,7 @@ export const tokenSettings = {
   MATIC_RPC_URL: setting({ read: url, unit: "URL", effect: "JSON-RPC of Polygon.", secret: true }),
   BASE_RPC_URL: setting({ read: url, unit: "URL", effect: "JSON-RPC of Base.", secret: true }),
   SOLANA_RPC_URL: setting({ read: url, unit: "URL", effect: "JSON-RPC of Solana.", secret: true }),
-  KYVE_REST_URL: setting({ read: url, unit: "URL", effect: "REST API of a KYVE node.", secret: true }),
+  KYVE_REST_URL: setting({ read: baseUrl, unit: "URL", effect: "REST API of a KYVE node.", secret: true }),
   TOKEN_WATCH_MS: setting({
     read: duration,
     fallback: 15_000,
@@ -274,7 +275,7 @@ export const x402Settings = {
     secret: true,
   }),
   X402_FACILITATOR_URL: setting({
-    read: url,
+    read: baseUrl,
     unit: "URL",
     effect: "Facilitator that settles x402 payments; unset settles directly, which requires X402_SETTLE_KEY.",
   }),

@@ -4,6 +4,7 @@
  */
 import { samplerNames } from "../lib/trace-context.ts";
 import {
+  baseUrl,
   choice,
   durationOrNone,
   flag,
@@ -16,7 +17,6 @@ import {
   setting,
   share,
   text,
-  url,
 } from "./setting-readers.ts";
 
 export const serverSettings = {
@@ -40,7 +40,7 @@ export const serverSettings = {
     effect: "Port of the gateway; 0 picks a free port.",
   }),
   GATEWAY_PUBLIC_URL: setting({
-    read: url,
+    read: baseUrl,
     unit: "URL",
     effect: "URL under which readers reach the gateway.",
   }),
@@ -117,7 +117,7 @@ export const adminSettings = {
 
 export const traceSettings = {
   OTEL_EXPORTER_OTLP_ENDPOINT: setting({
-    read: url,
+    read: baseUrl,
     unit: "URL",
     effect: "OpenTelemetry collector that receives traces by OTLP/HTTP, at `/v1/traces` below it; unset: no traces.",
   }),

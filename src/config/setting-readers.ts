@@ -178,6 +178,13 @@ export function url(value: string): string {
   return parsed.href.replace(/\/$/, "");
 }
 
+/** A {@link url} that paths are appended to. */
+export function baseUrl(value: string): string {
+  const address = url(value);
+  if (/[?#]/.test(address)) throw new Error("a URL without query and fragment");
+  return address;
+}
+
 /** An http or https URL with `__NAME__` in place of the name. */
 export function nameUrl(value: string): string {
   if (!value.includes("__NAME__")) throw new Error("a URL with __NAME__ in place of the name");
@@ -285,7 +292,7 @@ export function gatewayList(text: string): readonly GatewayAddress[] {
 
 /** A trusted gateway of the default priority. */
 export function gatewayAt(text: string): GatewayAddress {
-  return { url: url(text), priority: priorityDefault, trusted: true };
+  return { url: baseUrl(text), priority: priorityDefault, trusted: true };
 }
 
 /** Writes the list in the shortest form that {@link gatewayList} reads. */
@@ -318,11 +325,11 @@ function jsonObject(text: string): object {
 }
 
 function readGatewayEntry(at: string, value: unknown): GatewayAddress {
-  if (typeof value === "number") return { url: url(at), priority: priorityOf(value), trusted: true };
+  if (typeof value === "number") return { url: baseUrl(at), priority: priorityOf(value), trusted: true };
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error(gatewayListForm);
   const { priority = priorityDefault, trusted = true, ...others } = value as Record<string, unknown>;
   if (typeof trusted !== "boolean" || Object.keys(others).length > 0) throw new Error(gatewayListForm);
-  return { url: url(at), priority: priorityOf(priority), trusted };
+  return { url: baseUrl(at), priority: priorityOf(priority), trusted };
 }
 
 function priorityOf(value: unknown): number {

@@ -4,6 +4,7 @@
  */
 import { sizeText } from "../lib/quantity-text.ts";
 import {
+  baseUrl,
   count,
   duration,
   flag,
@@ -14,7 +15,6 @@ import {
   setting,
   size,
   text,
-  url,
 } from "./setting-readers.ts";
 
 export const uploadSettings = {
@@ -25,7 +25,7 @@ export const uploadSettings = {
     effect: "Port of the upload service; 0 picks a free port.",
   }),
   UPLOAD_PUBLIC_URL: setting({
-    read: url,
+    read: baseUrl,
     unit: "URL",
     effect: "URL under which clients reach the upload service, for x402 responses.",
   }),

@@ -57,6 +57,8 @@ describe("TRUSTED_GATEWAYS_URLS", () => {
     ['{"a": 1}', "an http or https URL"],
     ['{"https://a": 1, "https://a/": 2}', "each URL once"],
     ["https://u:p@a", "a URL without user information"],
+    ["https://a?key=b", "a URL without query and fragment"],
+    ['{"https://a/#b": 1}', "a URL without query and fragment"],
   ])("%s is invalid", (text, reason) => {
     const { complaints } = of(text);
     expect(complaints.length).toBe(1);

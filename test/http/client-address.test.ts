@@ -23,8 +23,19 @@ describe("the proxies of the settings", () => {
     expect(isTrusted(address)).toBe(expected);
   });
 
-  test("what is neither an address nor a block is a misuse of the setting", () => {
-    expect(() => proxyTest(["10.0.0.0/8", "elsewhere"])).toThrow(/'elsewhere' for TRUSTED_PROXIES: expected /);
+  test.each([
+    "elsewhere",
+    "10",
+    "10/8",
+    "10.1",
+    "010.0.0.1",
+    "0x7f.0.0.1",
+    "10.0.0.1/33",
+    "10.0.0.1/",
+    "/8",
+    "::1/129",
+  ])("%p is neither an address nor a block, and a misuse of the setting", (text) => {
+    expect(() => proxyTest(["10.0.0.0/8", text])).toThrow(`'${text}' for TRUSTED_PROXIES: expected an address or`);
   });
 });
 
