@@ -20,13 +20,13 @@ export type Shown = (control: Control) => Promise<void>;
 /** Routes of the controls, for POST, and for GET because existing scripts use it. */
 export function controlRoutes(devnet: Devnet, shown: Shown) {
   const mine = (count: string) =>
-    orExpectedForm(async () => {
+    orReason(async () => {
       const text = await mined(devnet, count);
       await shown("mine");
       return nodeJson(text);
     });
   const mint = (params: { address: string; amount: string }) =>
-    orExpectedForm(async () => {
+    orReason(async () => {
       const text = minted(devnet, params);
       await shown("mint");
       return nodeText(text);
@@ -48,13 +48,16 @@ export function controlRoutes(devnet: Devnet, shown: Shown) {
     .post("/reset", reset, own);
 }
 
-/** Runs a control; invalid input is 400 with the expected form. */
-async function orExpectedForm(response: () => Response | Promise<Response>): Promise<Response> {
+/** Runs a control; invalid input is 400 with the expected form, and a chain that was closed meanwhile 503. */
+async function orReason(response: () => Response | Promise<Response>): Promise<Response> {
   try {
     return await response();
   } catch (error) {
-    if (!(error instanceof Failure) || error.code !== "malformed_input") throw error;
-    return nodeText(`${error.context["reason"]}`, 400);
+    if (!(error instanceof Failure)) throw error;
+    const statuses: Readonly<Record<string, number>> = { malformed_input: 400, busy: 503 };
+    const status = statuses[error.code];
+    if (status === undefined) throw error;
+    return nodeText(`${error.context["reason"]}`, status);
   }
 }
 

@@ -50,7 +50,7 @@ export type Devnet = ChainQueries &
      * Mines blocks; the first includes the pending transactions.
      *
      * @param count - 1 to 10,000.
-     * @throws Failure `malformed_input`.
+     * @throws Failure `malformed_input`; `busy` when the chain is closed meanwhile.
      */
     mine: (count: number) => Promise<Block>;
     /**
@@ -105,18 +105,21 @@ async function openOn(database: Database, options: DevnetOptions): Promise<Devne
     mine: () => mineBlock(state).txs.length,
     log,
   });
+  const closing = new AbortController();
   return {
     wallets,
     ...createQueries(state),
     ...createActions(state, intake, miner),
+    mine: (count) => mineMany(state, count, closing.signal),
     close: () => {
+      closing.abort(new Failure("busy", { reason: "the chain was closed" }));
       miner.close();
       database.close();
     },
   };
 }
 
-type Actions = Pick<Devnet, "isProcessed" | "postTransaction" | "postChunk" | "mine" | "mint" | "reset">;
+type Actions = Pick<Devnet, "isProcessed" | "postTransaction" | "postChunk" | "mint" | "reset">;
 
 function createActions(state: ChainState, intake: Intake, miner: Miner): Actions {
   return {
@@ -127,7 +130,6 @@ function createActions(state: ChainState, intake: Intake, miner: Miner): Actions
       return outcome;
     },
     postChunk: intake.takeChunk,
-    mine: (count) => mineMany(state, count),
     mint: (address, amount) => mint(state, readAddress(address), amount),
     reset: () => {
       intake.clear();
@@ -136,13 +138,14 @@ function createActions(state: ChainState, intake: Intake, miner: Miner): Actions
   };
 }
 
-async function mineMany(state: ChainState, count: number): Promise<Block> {
+async function mineMany(state: ChainState, count: number, closed: AbortSignal): Promise<Block> {
   if (!Number.isSafeInteger(count) || count < 1 || count > mineCountMax) {
     throw new Failure("malformed_input", { reason: `invalid number of blocks: expected 1 to ${mineCountMax}` });
   }
   let block = mineBlock(state);
   for (let mined = 1; mined < count; mined += 1) {
     await yieldToEventLoop();
+    closed.throwIfAborted();
     block = mineBlock(state);
   }
   return block;

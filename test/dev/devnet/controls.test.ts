@@ -3,6 +3,9 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
+import { createDevnetRoutes } from "../../../src/dev/devnet-routes/node-routes.ts";
+import { createRecordingLog } from "../../support/recording-log.ts";
+import { until } from "../../support/until.ts";
 import { ecdsa, openTestDevnet, post, serve, stranger } from "./support.ts";
 
 const devnet = await openTestDevnet();
@@ -112,4 +115,18 @@ describe("a control", () => {
     expect((await node.get("/info", headers)).status).toBe(200);
     expect((await node.post("/tx", "{}", headers)).status).toBe(400);
   });
+});
+
+test("blocks that are being mined when the chain is closed end as 503, without an error in the log", async () => {
+  const { log, lines } = createRecordingLog();
+  const closed = await openTestDevnet();
+  const routes = createDevnetRoutes(closed, log);
+  const mining = routes.fetch(
+    new Request("http://localhost/mine/10000", { method: "POST", headers: { host: "localhost" } }),
+  );
+  await until(() => closed.height() > 1);
+  closed.close();
+  const response = await mining;
+  expect([response.status, await response.text()]).toEqual([503, "the chain was closed"]);
+  expect(lines).toEqual([]);
 });
