@@ -62,8 +62,11 @@ export function createRootTransactions(parts: RootTransactionsParts): RootTransa
   const { reader, bodies, nodes } = parts;
   const stored = new LRUCache<Id, RootTransaction>({ max: storedMax });
   const flights = createSingleFlight<Awaited<ReturnType<RootTransactions["find"]>>>();
+  /** Number of calls of `forgetAll`: a response to an earlier request may be of a block that was rolled back. */
+  let generation = 0;
 
   async function ask(id: Id, signal: AbortSignal): ReturnType<RootTransactions["find"]> {
+    const before = generation;
     const response = await bodies.transaction(id, signal);
     if (response.kind !== "ok") return response;
     const { row, data } = response.value;
@@ -76,7 +79,7 @@ export function createRootTransactions(parts: RootTransactionsParts): RootTransa
       isStable: false,
       place: undefined,
     };
-    stored.set(id, root, { ttl: root.isAccepted ? acceptedStoredMs : otherStoredMs });
+    if (before === generation) stored.set(id, root, { ttl: root.isAccepted ? acceptedStoredMs : otherStoredMs });
     return { kind: "ok", value: root };
   }
 
@@ -108,7 +111,10 @@ export function createRootTransactions(parts: RootTransactionsParts): RootTransa
       return await flights.run(id, signal, (own) => ask(id, own));
     },
     forget: (id) => stored.delete(id),
-    forgetAll: () => stored.clear(),
+    forgetAll: () => {
+      generation += 1;
+      stored.clear();
+    },
   };
 }
 

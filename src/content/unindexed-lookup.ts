@@ -124,7 +124,7 @@ function counted(source: LookupSource, stage: Stage, onLookup: LookupStats | und
 }
 
 export function createUnindexedLookup(parts: UnindexedLookupParts): UnindexedLookup {
-  const { unknown, known, absentFiles, remember, ...changes } = createMemory(parts);
+  const { unknown, known, absentFiles, generation, remember, ...changes } = createMemory(parts);
   const flights = createSingleFlight<Found>();
   const stages = createStages(parts);
   const findMsMax = parts.findMsMax ?? findMsMaxDefault;
@@ -134,8 +134,9 @@ export function createUnindexedLookup(parts: UnindexedLookupParts): UnindexedLoo
    * @returns Without `found`, all stages said that the id does not exist, or is pending.
    */
   async function searchStages(ofId: readonly Stage[], id: Id, signal: AbortSignal): Promise<SearchResult> {
+    const before = generation();
     const result = await runStages(ofId, id, findMsMax, signal);
-    if (result.found !== undefined) remember(id, result.found);
+    if (result.found !== undefined) remember(id, result.found, before);
     else for (const response of result.otherResponses) if (response.kind === "fault") throw failureOf(response, { id });
     return result;
   }
@@ -203,20 +204,30 @@ function createMemory(parts: UnindexedLookupParts) {
   const known = new LRUCache<Id, Found>({ ...entryLimit(foundMax), ttl: foundMs });
   const absentFiles = new LRUCache<Id, true>({ max: absentFilesMax, ttl: unknownMs });
 
-  function remember(id: Id, found: Found): Found {
+  /** Number of calls of `forgetAll`. */
+  let generation = 0;
+
+  /** @param before - The generation when the search began: a root that it accepted may have left its block since. */
+  function remember(id: Id, found: Found, before: number): void {
+    if (found.kind === "item") parts.foundItems?.store(id, placeOf(found.item));
+    if (before !== generation) return;
     const ttl = found.kind === "item" && found.item.root.isAccepted ? itemFoundMs : foundMs;
     known.set(ownId(id), found, { ttl });
-    if (found.kind === "item") parts.foundItems?.store(id, placeOf(found.item));
-    return found;
   }
 
   return {
     unknown,
     known,
     absentFiles,
+    generation: () => generation,
     remember,
-    recordDigest: (id: Id, item: FoundItem, digest: Uint8Array) =>
-      void remember(id, { kind: "item", item: { ...item, digest } }),
+    recordDigest(id: Id, item: FoundItem, digest: Uint8Array) {
+      parts.foundItems?.store(id, placeOf({ ...item, digest }));
+      // The read may have begun before a reorg: only the memory says whether the root is still accepted.
+      const now = known.get(id);
+      if (now?.kind === "item" && isSamePlace(now.item, item))
+        remember(id, { kind: "item", item: { ...now.item, digest } }, generation);
+    },
     markWrong: (id: Id, item: FoundItem) => {
       parts.hintVerifier.markWrong(id, item);
       parts.foundItems?.drop(id);
@@ -229,6 +240,7 @@ function createMemory(parts: UnindexedLookupParts) {
       parts.roots.forget(id);
     },
     forgetAll() {
+      generation += 1;
       unknown.clear();
       absentFiles.clear();
       known.clear();
@@ -337,6 +349,11 @@ async function verifyStoredPlace(
 
 function placeOf({ root, parents, itemOffset, itemSize, digest }: FoundItem): StoredPlace {
   return { rootId: root.spec.id, path: parents, itemOffset, itemSize, digest };
+}
+
+function isSamePlace(one: FoundItem, other: FoundItem): boolean {
+  const { root, itemOffset, itemSize } = one;
+  return root.spec.id === other.root.spec.id && itemOffset === other.itemOffset && itemSize === other.itemSize;
 }
 
 function itemFound(response: NodeResponse<FoundItem>): NodeResponse<Found> {

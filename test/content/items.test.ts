@@ -10,9 +10,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idBytes } from "../../src/arweave/id.ts";
 import type { Hint } from "../../src/chain/hint.ts";
+import type { ContentChecks } from "../../src/content/content.ts";
 import type { OpenContent } from "../../src/content/opened-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
+import { checkBlockNames, checkItem } from "../../workers/verify.ts";
 import { isChunkRequest, madeId } from "../chain/data-node.ts";
 import { type Fault, type FaultServer, openFaultServer, rangeResult } from "../chain/fault-server.ts";
 import { type Packable, writeRootIndex } from "../support/cdb64.ts";
@@ -294,6 +296,46 @@ test("an item whose root left its block in a reorg is no longer verified", async
   fixture.node.setFault(() => undefined);
   for (const id of [posted.rootId, item.id]) harness.content.forget(id); // as a new block does with what it names
   expect((await harness.content.open(item.id, none)).verified).toBe(true);
+});
+
+describe("an item whose root leaves its block", () => {
+  const leave = (content: Harness["content"]) => {
+    fixture.node.setFault(({ path }) =>
+      path.endsWith("/status") ? { kind: "response", response: { status: 202, body: "Pending" } } : undefined,
+    );
+    content.forgetAll();
+  };
+
+  test.each(["item", "blockNames"] as const)("during its search (%s) is not remembered as verified", async (check) => {
+    const item = makeItem(300);
+    const posted = await fixture.postBundle([item]);
+    const checks: Partial<ContentChecks> = {
+      item: async (job) => {
+        if (check === "item") leave(harness.content);
+        return checkItem(job);
+      },
+      blockNames: async (job) => {
+        if (check === "blockNames") leave(harness.content);
+        return checkBlockNames(job);
+      },
+    };
+    const harness = harnessOf({ rootFiles: [fileOf([item.id, { r: idBytes(posted.rootId) }])], checks });
+    await harness.content.open(item.id, none);
+    expect((await harness.content.open(item.id, none)).verified).toBe(false);
+  });
+
+  test("while it is read is not remembered as verified at the end of the read", async () => {
+    const item = makeItem(2 * mebibyte);
+    const posted = await fixture.postBundle([item]);
+    const harness = harnessOf({ rootFiles: [fileOf([item.id, { r: idBytes(posted.rootId) }])] });
+    const opened = await harness.content.open(item.id, none);
+    let isLeft = false;
+    for await (const _piece of opened.read({ start: 0, end: item.payload.length }, none)) {
+      if (!isLeft) leave(harness.content);
+      isLeft = true;
+    }
+    expect((await harness.content.open(item.id, none)).verified).toBe(false);
+  });
 });
 
 describe("a large item", () => {
