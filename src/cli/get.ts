@@ -17,7 +17,7 @@ import {
   statSync,
   writeSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
+import { constants, tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { exitCodes, misuse } from "../app/complaints.ts";
@@ -42,14 +42,21 @@ export type GetOptions = Readonly<{
 /** A gateway may have to fetch the content first; large content may take hours. */
 const timeouts = { firstByteMs: 120_000, stallMs: 60_000, totalMs: 24 * 3_600_000 } as const;
 
-/** Writes verified content. @returns The exit code: 0 written, 1 not verified or unavailable. @throws Misuse. */
+/**
+ * Writes verified content. @returns The exit code: 0 written, 1 not verified or unavailable, that of a signal when one
+ * ended it. @throws Misuse.
+ */
 export async function runGet(options: GetOptions): Promise<number> {
   const { output, blockHash, owner } = options;
   const assumptions = await readAssumptions({ id: options.id, blockHash, owner, txRoot: undefined, block: undefined });
   const gateway = readServiceUrl(options.gateway, "--gateway");
   const folder = temporaryFolder(output);
   const stop = new AbortController();
-  const onInterrupt = () => stop.abort(new Error("interrupted"));
+  let signalCode: number | undefined;
+  const onInterrupt = (name: "SIGINT" | "SIGTERM") => {
+    signalCode = 128 + constants.signals[name];
+    stop.abort(new Error("interrupted"));
+  };
   process.once("SIGINT", onInterrupt);
   process.once("SIGTERM", onInterrupt);
   try {
@@ -65,6 +72,10 @@ export async function runGet(options: GetOptions): Promise<number> {
     const shown = outcome === "proven" ? "proven by its block" : "signed by its owner, in no block yet";
     process.stderr.write(`${assumptions.id}: ${bytesText(size)}, ${shown}\n`);
     return exitCodes.done;
+  } catch (error) {
+    if (signalCode === undefined) throw error;
+    process.stderr.write("cairn: interrupted\n");
+    return signalCode;
   } finally {
     process.off("SIGINT", onInterrupt);
     process.off("SIGTERM", onInterrupt);

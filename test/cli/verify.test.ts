@@ -342,6 +342,31 @@ describe("cairn get", () => {
     expect(errors).toBe("");
   });
 
+  test.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)("ends with the code of %s, without a stack or a file", async (sent, code) => {
+    const asked = Promise.withResolvers<void>();
+    const slow = Bun.serve({
+      port: 0,
+      fetch: () => {
+        asked.resolve();
+        return new Promise<Response>(() => undefined);
+      },
+    });
+    const at = `http://127.0.0.1:${slow.port}`;
+    const words = ["get", deep.id, "--gateway", at, "-o", target];
+    const child = Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), ...words], {
+      env: { PATH: "/usr/bin:/bin", TMPDIR: folder },
+      stderr: "pipe",
+    });
+    await asked.promise;
+    child.kill(sent);
+    expect([await new Response(child.stderr).text(), await child.exited]).toEqual(["cairn: interrupted\n", code]);
+    expect(readdirSync(folder).filter((name) => name.includes("cairn-get-"))).toEqual([]);
+    await slow.stop(true);
+  });
+
   test("writes to a pipe that is its output, which stays a pipe", async () => {
     const pipe = join(folder, "pipe");
     expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
