@@ -72,6 +72,11 @@ export function History({ token, winc }: HistoryProps) {
       <p className="fault" role="alert">
         {fault}
       </p>
+      {fault !== "" && (
+        <button type="button" onClick={() => load(null)}>
+          Read again
+        </button>
+      )}
       {shown === undefined ? (
         <p className="empty">{fault === "" ? "…" : ""}</p>
       ) : (

@@ -158,6 +158,19 @@ describeWith(browserNeed, "the page of an account", () => {
     await page.close();
   }, 120_000);
 
+  test("reads the history again on request after a failed read", async () => {
+    const page = await open(await openPage(), "#history");
+    const reads = /account\/history\?limit=25/;
+    await page.route(reads, (route) => route.fulfill({ status: 404, body: "away" }));
+    await signIn(page);
+    await page.getByText("The history cannot be read").waitFor();
+    await page.unroute(reads);
+    await page.getByRole("button", { name: "Read again" }).click({ timeout: 5_000 });
+    await page.getByRole("table").waitFor();
+    expect(await page.getByText("The history cannot be read").count()).toBe(0);
+    await page.close();
+  }, 60_000);
+
   test("shows the history page after page", async () => {
     const { gateway, adminKey, wallets } = program.line;
     const rows = 30;
