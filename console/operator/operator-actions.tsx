@@ -3,7 +3,8 @@
  * @module
  */
 import { type FormEvent, useEffect, useId, useRef, useState } from "react";
-import type { OperatorClient } from "./operator-client.ts";
+import { faultText } from "../route-client.ts";
+import { type OperatorClient, Rejected } from "./operator-client.ts";
 
 /** A change, ready to be sent. */
 export type Change = Readonly<{
@@ -27,10 +28,16 @@ export type ConfirmProps = Readonly<{
 
 export type Outcome = Readonly<{ isDone: boolean; text: string }>;
 
-/** Asks before a change, and sends it. Escape and "Cancel" send nothing. */
+/**
+ * Asks before a change, and sends it. Escape and "Cancel" send nothing.
+ *
+ * While it is unknown whether the change was made, as after a lost connection, the question stays: the same request,
+ * with its idempotency key, can be sent again, which a form that is filled in anew cannot.
+ */
 export function Confirm({ change, client, onClose }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [isSending, setSending] = useState(false);
+  const [unknown, setUnknown] = useState<string>();
   const label = useId();
   useEffect(() => dialog.current?.showModal(), []);
   const send = async () => {
@@ -39,21 +46,27 @@ export function Confirm({ change, client, onClose }: ConfirmProps) {
       const text = await client.send(change.method, change.path, change.body);
       onClose({ isDone: true, text });
     } catch (error) {
-      onClose({ isDone: false, text: error instanceof Error ? error.message : String(error) });
+      if (error instanceof Rejected) return onClose({ isDone: false, text: error.message });
+      setUnknown(`Unknown whether it was done: ${faultText(error)}`);
+      setSending(false);
     }
   };
+  const cancel = () => onClose(unknown === undefined ? undefined : { isDone: false, text: unknown });
   return (
     <dialog
       ref={dialog}
       aria-labelledby={label}
       onCancel={(event) => {
         event.preventDefault();
-        if (!isSending) onClose(undefined);
+        if (!isSending) cancel();
       }}
     >
       <p id={label}>{change.question}</p>
+      <p role="alert" className="fault">
+        {unknown === undefined ? "" : `${unknown}. Sent again, it is not done twice.`}
+      </p>
       <div className="buttons">
-        <button type="button" disabled={isSending} onClick={() => onClose(undefined)}>
+        <button type="button" disabled={isSending} onClick={cancel}>
           Cancel
         </button>
         <button type="button" className="strong" disabled={isSending} onClick={() => void send()}>

@@ -98,11 +98,14 @@ export type BlockList = Readonly<{
   next: string | null;
 }>;
 
+/** The server rejected the request: nothing was changed. */
+export class Rejected extends Error {}
+
 /** The server rejected the key. */
-export class WrongKey extends Error {}
+export class WrongKey extends Rejected {}
 
 export type OperatorClient = Readonly<{
-  /** Rejects with {@link WrongKey}, or an Error with the server's message. @param path - Below `/svc/admin/`. */
+  /** Rejects with {@link Rejected}, or with another Error where the outcome is unknown. @param path - Below `/svc/admin/`. */
   get: <Value>(path: string, signal: AbortSignal) => Promise<Value>;
   /** As `get`; resolves with the bytes. A report over a large ledger may take minutes. */
   file: (path: string) => Promise<Blob>;
@@ -124,7 +127,10 @@ export function createOperatorClient(key: string): OperatorClient {
       signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
     });
     if (response.status === 401) throw new WrongKey("The gateway did not accept this key.");
-    if (!response.ok) throw new Error(`${response.status}: ${messageOf(await response.text())}`);
+    if (!response.ok) {
+      const message = `${response.status}: ${messageOf(await response.text())}`;
+      throw response.status < 500 ? new Rejected(message) : new Error(message);
+    }
     return response;
   };
   return {

@@ -77,7 +77,7 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
         bar.show(heightsDone / heights, `exporting ${heightsDone} of ${heights} heights, ${countText(rows, "row")}`),
     });
     bar.end();
-    print(options.json ? jsonText({ folder, ...result }) : reportText(folder, run.startHeight, result));
+    print(options.json ? `${jsonText({ folder, ...result })}\n` : reportText(folder, run.startHeight, result));
     return exitCodes.done;
   } catch (error) {
     bar.end();

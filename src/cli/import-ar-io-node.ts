@@ -58,7 +58,7 @@ export async function runArIoNodeImport(config: Config, options: ArIoNodeOptions
     const parts: ImportParts = { source, folder, config, closers, signal: stop.signal, show: bar.show };
     const report = { ...(await importAll(parts)), settings };
     bar.end();
-    print(options.json ? jsonText(report) : reportText(report));
+    print(options.json ? `${jsonText(report)}\n` : reportText(report));
     return exitCodes.done;
   } catch (error) {
     bar.end();

@@ -57,7 +57,7 @@ export async function runImport(config: Config, options: ImportOptions): Promise
         ),
     });
     bar.end();
-    print(options.json ? jsonText({ ...result }) : reportText(result));
+    print(options.json ? `${jsonText({ ...result })}\n` : reportText(result));
     return exitCodes.done;
   } catch (error) {
     bar.end();

@@ -124,7 +124,7 @@ export async function fetchSnapshot(config: Config, options: FetchOptions): Prom
       return { ...(await importInto(data, store, stop.signal)), ...sampled };
     });
     bar.end();
-    print(options.json ? jsonText(report) : reportText(report, config));
+    print(options.json ? `${jsonText(report)}\n` : reportText(report, config));
     return exitCodes.done;
   } catch (error) {
     bar.end();

@@ -39,6 +39,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 async function imported(source: string, target: string, environment: Record<string, string> = {}) {
   const words = ["import", source, "--from", "ar-io-node", "--json"];
   const ran = await runCairn(words, { environment: { DATA_DIR: target, ...environment } });
+  if (ran.code === 0) expect(ran.out).toMatch(/^{.*}\n$/); // one line
   return { ...ran, report: ran.code === 0 ? JSON.parse(ran.out) : undefined };
 }
 

@@ -44,8 +44,9 @@ describeWith(browserNeed, "the console", () => {
     });
     page.on("pageerror", (error) => complaints.push(error.message));
     page.on("console", (message) => {
-      // The browser reports the rejected keys and values of these tests.
-      if (message.type() === "error" && !/status of 40[014]/.test(message.text())) complaints.push(message.text());
+      // The browser reports the rejected keys and values of these tests, and a response that one of them loses.
+      if (message.type() === "error" && !/status of 40[014]|ERR_FAILED/.test(message.text()))
+        complaints.push(message.text());
     });
     await page.goto(`${stack.content}/svc/console`);
     await page.getByLabel("Admin key").waitFor();
@@ -67,7 +68,7 @@ describeWith(browserNeed, "the console", () => {
   /** Confirms the question that the page asks. @returns The question. */
   async function confirm(page: Page, verb: string): Promise<string> {
     const dialog = page.getByRole("dialog");
-    const question = await dialog.locator("p").innerText();
+    const question = await dialog.locator("p").first().innerText();
     await dialog.getByRole("button", { name: verb, exact: true }).click();
     await dialog.waitFor({ state: "detached" });
     return question;
@@ -289,6 +290,36 @@ describeWith(browserNeed, "the console", () => {
     await page.getByRole("region", { name: "Promo codes" }).getByText("ended").waitFor();
     await page.close();
   }, 90_000);
+
+  test("a grant whose response was lost is sent again from its question, and made once", async () => {
+    const page = await openPage();
+    await signIn(page);
+    await show(page, "Credits");
+    const address = testAddress("lost");
+    const form = page.getByRole("form", { name: "Grant credits" });
+    await form.getByLabel("Account").fill(address);
+    await form.getByLabel("Winc").fill("700");
+    await form.getByLabel("Operator").fill("olga");
+    await form.getByLabel("Reason").fill("a test");
+    await form.getByRole("button").click();
+    let sent = 0;
+    await page.route("**/grant", async (route) => {
+      sent += 1;
+      if (sent > 1) return await route.continue();
+      await route.fetch();
+      await route.abort();
+    });
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Grant", exact: true }).click();
+    await dialog.getByText("Sent again, it is not done twice.").waitFor();
+    expect(await confirm(page, "Grant")).toBe(`Grant 700 winc to ${address}?`);
+    expect([sent, await outcome(page)]).toEqual([2, "Done"]);
+    const response = await fetch(`${stack.content}/svc/admin/accounts/${address}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    expect((await response.json()).history).toHaveLength(1);
+    await page.close();
+  }, 60_000);
 
   test("what the gateway rejects is shown with its reason", async () => {
     const page = await openPage();
