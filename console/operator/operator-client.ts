@@ -105,7 +105,10 @@ export class Rejected extends Error {}
 export class WrongKey extends Rejected {}
 
 export type OperatorClient = Readonly<{
-  /** Rejects with {@link Rejected}, or with another Error where the outcome is unknown. @param path - Below `/svc/admin/`. */
+  /**
+   * Rejects with {@link Rejected}, or with another Error where the outcome is unknown.
+   * @param path - Below `/svc/admin/`.
+   */
   get: <Value>(path: string, signal: AbortSignal) => Promise<Value>;
   /** As `get`; resolves with the bytes. A report over a large ledger may take minutes. */
   file: (path: string) => Promise<Blob>;
