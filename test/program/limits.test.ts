@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 
 let program: RunningProgram;
 
@@ -21,17 +22,28 @@ afterAll(() => program.remove());
 test("Q: who has asked the payment service for too much has no more of it, of uploads, nor of the gateway", async () => {
   const { payment, upload, gateway } = program.line;
   const status = async (url: string) => (await fetch(url)).status;
-  const seen = new Set<number>();
-  for (let asked = 0; asked < 1_000 && !seen.has(429); asked += 1) seen.add(await status(`${payment}/v1/rates`));
-  expect([...seen]).toEqual([200, 429]);
-  const response = await fetch(`${payment}/v1/rates`);
-  expect([response.status, await response.json()]).toEqual([
-    429,
-    { error: "Too Many Requests", message: "IP rate limit exceeded" },
-  ]);
+  const spend = async () => {
+    const seen = new Set<number>();
+    for (let asked = 0; asked < 1_000 && !seen.has(429); asked += 1) seen.add(await status(`${payment}/v1/rates`));
+    return [...seen];
+  };
+  expect(await spend()).toEqual([200, 429]);
+  const response = await eventually(
+    () => fetch(`${payment}/v1/rates`),
+    ({ status }) => status === 429,
+  );
+  expect(await response.json()).toEqual({ error: "Too Many Requests", message: "IP rate limit exceeded" });
   expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
   const places = [`${payment}/rates`, `${upload}/v1/info`, `${gateway}/payment/v1/rates`, `${gateway}/info`];
-  expect(await Promise.all(places.map(status))).toEqual([429, 429, 429, 429]);
+  for (const place of places) {
+    // A token comes back each second, so a place may have one; a budget of its own would have 200.
+    const found = new Set<number>();
+    for (let round = 0; round < 5 && !found.has(429); round += 1) {
+      await spend();
+      found.add(await status(place));
+    }
+    expect([place, found.has(429)]).toEqual([place, true]);
+  }
   const watched = [`${payment}/health`, `${upload}/health`, `${gateway}/ready`];
   expect(await Promise.all(watched.map(status))).toEqual([200, 200, 200]);
 }, 120_000);
