@@ -357,6 +357,11 @@ const adminRecords = {
         ),
       }),
     ),
+    unreadable: {
+      type: "array",
+      description: "Of `ledger` and `uploads`, those whose database could not be read; they are null.",
+      items: { type: "string", enum: ["ledger", "uploads"] },
+    },
   }),
   Debug: record({
     db: record({
