@@ -62,9 +62,11 @@ export function Confirm({ change, client, onClose }: ConfirmProps) {
       }}
     >
       <p id={label}>{change.question}</p>
-      <p role="alert" className="fault">
-        {unknown === undefined ? "" : `${unknown}. Sent again, it is not done twice.`}
-      </p>
+      {unknown === undefined ? null : (
+        <p role="alert" className="fault">
+          {unknown}. Sent again, it is not done twice.
+        </p>
+      )}
       <div className="buttons">
         <button type="button" disabled={isSending} onClick={cancel}>
           Cancel
