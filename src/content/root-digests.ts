@@ -6,8 +6,9 @@
  */
 import type { HashPieceJob } from "../../workers/content.ts";
 import type { Id } from "../arweave/id.ts";
-import { extentCallBytesMax, hotSpanMax } from "../store/extents/extent-reads.ts";
+import { extentCallBytesMax } from "../store/extents/extent-reads.ts";
 import type { Extents } from "../store/extents/extents.ts";
+import { hotSpanMax } from "../store/extents/hot-steps.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 

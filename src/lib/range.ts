@@ -20,9 +20,6 @@ export type RangeMeaning =
 // The unit's name is case-insensitive (RFC 9110 §14.1); white space is allowed around commas (§5.6.1).
 const rangeHeaderPattern = /^bytes=[ \t]*(\d*-\d*(?:[ \t]*,[ \t]*\d*-\d*)*)[ \t]*$/i;
 
-/** Almost every range that is requested; numbers of so many digits are exact. */
-const plainRangePattern = /^bytes=(\d{1,15})-(\d{1,15})$/;
-
 /** Maximum number of ranges of a request; a media player needs few. */
 export const rangesPerRequestMax = 16;
 
@@ -38,8 +35,8 @@ export const rangesPerRequestMax = 16;
 export function readRange(header: string | null, size: number): RangeMeaning {
   assert(Number.isSafeInteger(size) && size >= 0, "a body size is a whole number of bytes");
   if (header === null) return whole;
-  const plain = plainRangePattern.exec(header);
-  if (plain !== null) return readPlainRange(Number(plain[1]), Number(plain[2]), size);
+  const plain = readPlainRange(header, size);
+  if (plain !== undefined) return plain;
   const list = rangeHeaderPattern.exec(header)?.[1];
   if (list === undefined) return whole;
 
@@ -56,11 +53,35 @@ export function readRange(header: string | null, size: number): RangeMeaning {
 const whole: RangeMeaning = { kind: "whole" };
 const unsatisfiable: RangeMeaning = { kind: "unsatisfiable" };
 
-/** One range with both numbers, without the lists that the others need: they took 1 µs of a small response. */
-function readPlainRange(first: number, last: number, size: number): RangeMeaning {
+const plainStart = "bytes=";
+
+/**
+ * One range with both numbers, as almost every range that is requested; undefined for any other header. Lists, texts
+ * and a pattern, as the others need them, took 1 to 2 µs of a small response (measured).
+ */
+function readPlainRange(header: string, size: number): RangeMeaning | undefined {
+  if (!header.startsWith(plainStart)) return undefined;
+  const dash = header.indexOf("-", plainStart.length);
+  const first = readDigits(header, plainStart.length, dash);
+  const last = readDigits(header, dash + 1, header.length);
+  if (first === undefined || last === undefined) return undefined;
   if (last < first) return whole;
   if (first >= size) return unsatisfiable;
   return { kind: "spans", spans: [{ start: first, end: Math.min(size, last + 1) }] };
+}
+
+const digitZero = "0".charCodeAt(0);
+
+/** The number that the characters from `start` to `end` are; undefined unless they are 1 to 15 digits. */
+function readDigits(text: string, start: number, end: number): number | undefined {
+  if (end <= start || end - start > exactDigitsMax) return undefined;
+  let value = 0;
+  for (let at = start; at < end; at += 1) {
+    const digit = text.charCodeAt(at) - digitZero;
+    if (digit < 0 || digit > 9) return undefined;
+    value = value * 10 + digit;
+  }
+  return value;
 }
 
 /** Writes one span as the value of `Content-Range`. */

@@ -3,7 +3,6 @@
  * send, only while the requested span is verified and the file is unchanged since.
  * @module
  */
-import { LRUCache } from "lru-cache";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
@@ -22,31 +21,23 @@ import {
   stepsPerPage,
   uncheckedSpans,
 } from "./extent-steps.ts";
+import { createHotSteps, hotSpanMax } from "./hot-steps.ts";
 
 /** Limit of one read or write: its bytes are hashed at once on the calling thread. */
 export const extentCallBytesMax = 2 ** 20;
-
-/** Memory for steps that small ranges were read from, and of each beside its bytes. */
-const hotBytesMax = 32 * 2 ** 20;
-const hotEntryBytes = 256;
-/** Limit of a span whose steps are put there: the bytes of a larger span are its reader's alone. */
-export const hotSpanMax = 16 * 2 ** 10;
 
 /** Reads bytes and verifies their checksums. */
 type VerifiedReads = Readonly<{
   /** Reads a span, at most 1 MiB; undefined when part of it is absent, unreadable, or damaged (then dropped). */
   read: (root: Root, span: ByteSpan) => Promise<Uint8Array<ArrayBuffer> | undefined>;
-  /** Returns a span whose steps are in memory, where they were put after they were verified. */
+  /** Returns a span of at most 16 KiB whose steps are in memory. */
   hot: (root: Root, span: ByteSpan) => Uint8Array<ArrayBuffer> | undefined;
   stats: () => Readonly<{ damagedSteps: number; lostFiles: number }>;
 }>;
 
 export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; log: Log }): VerifiedReads {
   const { roots, files, log } = parts;
-  const hotSteps = new LRUCache<string, Uint8Array<ArrayBuffer>>({
-    maxSize: hotBytesMax,
-    sizeCalculation: (bytes) => bytes.length + hotEntryBytes,
-  });
+  const hotSteps = createHotSteps();
   let damagedSteps = 0;
   let lostFiles = 0;
 
@@ -98,31 +89,16 @@ export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; l
   function heat(root: Root, span: ByteSpan, bytes: Uint8Array<ArrayBuffer>, from: number): void {
     if (span.end - span.start > hotSpanMax) return;
     for (let at = 0; at < bytes.length; at += stepBytes) {
-      // A view of one of two steps would hold the memory of both.
       const step = bytes.length <= stepBytes ? bytes : bytes.slice(at, at + stepBytes);
-      hotSteps.set(hotKey(root, from + at), step);
+      hotSteps.put(root.hotSteps, (from + at) / stepBytes, step);
     }
   }
 
   return {
     read: readVerified,
-    hot: (root, span) => {
-      if (!hasSpan(root.steps, span)) return undefined;
-      const parts: Uint8Array<ArrayBuffer>[] = [];
-      for (let at = span.start; at < span.end; at += stepBytes - (at % stepBytes)) {
-        const step = hotSteps.get(hotKey(root, at));
-        if (step === undefined) return undefined;
-        parts.push(step.subarray(at % stepBytes, Math.min(stepBytes, span.end - at + (at % stepBytes))));
-      }
-      return parts.length === 1 ? parts[0] : Buffer.concat(parts);
-    },
+    hot: (root, span) => hotSteps.slice(root.hotSteps, span),
     stats: () => ({ damagedSteps, lostFiles }),
   };
-}
-
-/** A step in memory is right for as long as its root has it: a root is named by its content. */
-function hotKey(root: Root, offset: number): string {
-  return `${root.name}:${Math.floor(offset / stepBytes)}`;
 }
 
 /** Verifies up to `count` steps, chosen at random among the steps that the rows list as present. */

@@ -14,12 +14,14 @@ import type { RootSpec } from "../root-spec.ts";
 import type { ExtentFiles, FileIdentity } from "./extent-files.ts";
 import type { ExtentMap, RootChange, RootRow } from "./extent-map.ts";
 import { addStep, createSteps, dropStep, returnDirty, type Steps, takeDirty } from "./extent-steps.ts";
+import type { RootHotSteps } from "./hot-steps.ts";
 
 /** A root in memory. */
 export type Root = {
   readonly name: string;
   readonly size: number;
   readonly steps: Steps;
+  readonly hotSteps: RootHotSteps;
   bytes: number; // disk space of its present steps
   used: number; // Unix milliseconds
   pinned: boolean;
@@ -132,6 +134,12 @@ export function createRoots(map: ExtentMap, clock: Clock, log: Log): Roots {
     active.set(root.name, root);
   }
 
+  function resize(root: Root, by: number): void {
+    root.bytes += by;
+    total += by;
+    change(root);
+  }
+
   return {
     find: (spec) => open(nameOf(spec), spec.size),
     open,
@@ -150,17 +158,12 @@ export function createRoots(map: ExtentMap, clock: Clock, log: Log): Roots {
     touch: uses.note,
     add(root, step, checksum) {
       if (root.isGone) return;
-      const bytes = addStep(root.steps, step, checksum);
-      root.bytes += bytes;
-      total += bytes;
-      change(root);
+      resize(root, addStep(root.steps, step, checksum));
     },
     drop(root, step) {
       if (root.isGone) return;
-      const bytes = dropStep(root.steps, step);
-      root.bytes -= bytes;
-      total -= bytes;
-      change(root);
+      root.hotSteps.delete(step);
+      resize(root, -dropStep(root.steps, step));
     },
     change,
     forget,
@@ -220,6 +223,7 @@ function load(map: ExtentMap, row: RootRow | undefined, name: string, size: numb
     steps: createSteps(size, number === undefined ? [] : map.pages(number), (page) =>
       number === undefined ? undefined : map.page(number, page),
     ),
+    hotSteps: new Map(),
     bytes: row?.bytes ?? 0,
     used: row?.used ?? now,
     pinned: row?.pinned ?? false,
