@@ -5,6 +5,7 @@
 import { exitCodes, misuse } from "../app/complaints.ts";
 import { readAddress } from "../arweave/id.ts";
 import { winstonPerAr } from "../arweave/winston.ts";
+import { Failure } from "../failures.ts";
 import { isJsonObject } from "../lib/json.ts";
 import { invalidValue } from "../lib/printable.ts";
 import { arText, countText } from "../lib/quantity-text.ts";
@@ -23,7 +24,8 @@ export async function runMine({ node, count = "1" }: At & Readonly<{ count: stri
     throw misuse(invalidValue("<count>", count, "a whole number of blocks, 1 or more"));
   const { value } = await control(node, `/mine/${count}`);
   const height = isJsonObject(value) ? value["height"] : undefined;
-  print(`${countText(Number(count), "block")} mined, height ${Number(height)}\n`);
+  if (typeof height !== "number") throw foreignResponse(node);
+  print(`${countText(Number(count), "block")} mined, height ${height}\n`);
   return exitCodes.done;
 }
 
@@ -33,7 +35,8 @@ export async function runMint(options: At & Readonly<{ address: string; amount: 
   if (address === undefined)
     throw misuse(invalidValue("<address>", options.address, "an address of 43 base64url characters"));
   const { text } = await control(options.node, `/mint/${address}/${readAmount(options.amount)}`);
-  const balance = /^\d{1,40}$/.test(text) ? BigInt(text) : 0n;
+  if (!/^\d{1,40}$/.test(text)) throw foreignResponse(options.node);
+  const balance = BigInt(text);
   print(`${address} has ${arText(balance)} AR (${balance} winston)\n`);
   return exitCodes.done;
 }
@@ -44,6 +47,11 @@ function readAmount(text: string): bigint {
   if (whole === undefined || (unit === undefined && fraction !== "") || /^[0.]+(AR)?$/.test(text))
     throw misuse(invalidValue("<amount>", text, "winston such as 1000000, or AR such as 1.5AR"));
   return unit === undefined ? BigInt(whole) : BigInt(whole) * winstonPerAr + BigInt(fraction.padEnd(12, "0"));
+}
+
+/** For a 200 response of something else than `cairn dev`. */
+function foreignResponse(node: string): Failure {
+  return new Failure("source_failed", { reason: `${node} did not respond as a development chain does` });
 }
 
 async function control(node: string, path: string): Promise<ServiceResponse> {

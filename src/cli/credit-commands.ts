@@ -71,11 +71,22 @@ function checksumHint(text: string): string {
 export async function askBalance(client: ServiceClient, address: string, signal: AbortSignal): Promise<JsonObject> {
   const response = await client.get(`/v1/account/balance?address=${address}`, signal);
   if (response.status === 404 && response.value === "User Not Found") return nothing;
-  return objectIn(response, client.url);
+  const balance = objectIn(response, client.url);
+  requiredAmountIn(balance, "winc", client.url);
+  return balance;
 }
 
-/** An amount of a record, winc. */
-export function amountIn(record: JsonObject, name: string): bigint {
+/** An amount that a response must have, winc. @throws Failure when it is absent or not an amount. */
+export function requiredAmountIn(record: JsonObject, name: string, url: string): bigint {
+  const text = record[name];
+  const amount = typeof text === "string" ? readWinc(text) : undefined;
+  if (amount === undefined)
+    throw new Failure("source_failed", { reason: `${url} responded without an amount "${name}"` });
+  return amount;
+}
+
+/** An amount of a record, winc; 0 where other services have none. */
+function amountIn(record: JsonObject, name: string): bigint {
   const text = record[name];
   return (typeof text === "string" ? readWinc(text) : undefined) ?? 0n;
 }
