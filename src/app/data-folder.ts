@@ -3,11 +3,11 @@
  * dies.
  * @module
  */
-import { Database } from "bun:sqlite";
 import { mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Config } from "../config/settings.ts";
 import type { Closers } from "../lib/closers.ts";
+import { lockFile, type Unlock } from "../store/sqlite.ts";
 import { misuse } from "./complaints.ts";
 
 /** Databases that the record of a folder names; every mode of the program uses them. */
@@ -93,21 +93,9 @@ export function makeDataFolder(folder: DataFolder): void {
   mkdirSync(folder.root, { recursive: true, mode: 0o700 });
 }
 
-/** Releases the folder. */
-export type Unlock = () => void;
-
 /** Locks the folder for this process. @returns Undefined when another process has locked it. */
 export function lockFolder(folder: DataFolder): Unlock | undefined {
-  const db = new Database(join(folder.root, "lock.sqlite"));
-  try {
-    db.run("PRAGMA busy_timeout = 0");
-    db.run("BEGIN EXCLUSIVE");
-  } catch (error) {
-    db.close();
-    if (error instanceof Error && "code" in error && error.code === "SQLITE_BUSY") return undefined;
-    throw error;
-  }
-  return () => db.close();
+  return lockFile(join(folder.root, "lock.sqlite"));
 }
 
 /**

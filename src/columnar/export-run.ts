@@ -8,6 +8,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../lib/clock.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
 import { replaceFile } from "../store/durable-file.ts";
+import { lockFile } from "../store/sqlite.ts";
 import { type ExportedFile, type PartitionHeights, type PartitionRequest, writtenPartitions } from "./partition.ts";
 
 export type ExportRun = Omit<PartitionRequest, "start" | "end" | "runId"> &
@@ -48,17 +49,33 @@ export type ExportRunParts = Readonly<{
  *
  * The request is recorded in the folder until the export is complete. The same request continues it.
  *
- * @throws Error when the folder has files of overlapping heights, no block of the range is final yet, or a file cannot
- *   be written; the signal's reason.
+ * @throws Error when another export writes to the folder, the folder has files of overlapping heights, no block of the
+ *   range is final yet, or a file cannot be written; the signal's reason.
  */
 export async function runExport(run: ExportRun, parts: ExportRunParts): Promise<ExportResult> {
-  const { writer, clock, signal, partitionsAtOnce = 1, onProgress } = parts;
-  const { startHeight, heightPartitionSize, endHeight: requestedEnd, ...files } = run;
-  const stable = await writer.stableHeight();
-  const endHeight = Math.min(requestedEnd, stable);
+  const { folder, startHeight } = run;
+  const stable = await parts.writer.stableHeight();
+  const endHeight = Math.min(run.endHeight, stable);
   if (endHeight < startHeight) {
     throw new Error(`no height from ${startHeight} is final yet: the highest final height is ${stable}`);
   }
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // Hidden files are not published with a snapshot.
+  const unlock = lockFile(join(folder, ".run.lock"));
+  if (unlock === undefined) {
+    throw new Error(`another export writes to ${folder}: wait until it ends, or export to another folder`);
+  }
+  try {
+    return await exportHeights(run, endHeight, parts);
+  } finally {
+    unlock();
+  }
+}
+
+/** Exports to a locked folder, up to a height that is final. */
+async function exportHeights(run: ExportRun, endHeight: number, parts: ExportRunParts): Promise<ExportResult> {
+  const { writer, clock, signal, partitionsAtOnce = 1, onProgress } = parts;
+  const { startHeight, heightPartitionSize, endHeight: _requestedEnd, ...files } = run;
   checkOverlap(run, endHeight);
   const runId = beginRun(run, clock);
   let progress: ExportProgress = { heights: endHeight - startHeight + 1, heightsDone: 0, files: 0, rows: 0 };
@@ -104,13 +121,12 @@ function checkOverlap({ folder, startHeight, heightPartitionSize }: ExportRun, e
 /** Records the request; returns the name of the run, which is that of an incomplete run with the same request. */
 function beginRun(run: ExportRun, clock: Clock): string {
   const path = runPath(run.folder);
-  const { folder, ...request } = run;
+  const { folder: _folder, ...request } = run;
   const before = existsSync(path) ? readJson(readFileSync(path, "utf8")) : undefined;
   if (isJsonObject(before) && typeof before["runId"] === "string" && isDeepStrictEqual(before["request"], request)) {
     return before["runId"];
   }
   const runId = new Date(clock()).toISOString().replaceAll(/[-:.]/g, "");
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
   replaceFile(path, `${JSON.stringify({ runId, request })}\n`);
   return runId;
 }

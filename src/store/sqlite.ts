@@ -122,6 +122,27 @@ export function changeDatabase(path: string, change: (db: Database) => void): vo
   }
 }
 
+/** Releases a lock. */
+export type Unlock = () => void;
+
+/**
+ * Locks a file, which is created when absent. The system releases the lock when the process dies.
+ *
+ * @returns Undefined when it is locked already, by this or another process.
+ */
+export function lockFile(path: string): Unlock | undefined {
+  const db = new Database(path);
+  try {
+    db.run("PRAGMA busy_timeout = 0");
+    db.run("BEGIN EXCLUSIVE");
+  } catch (error) {
+    db.close();
+    if (error instanceof Error && "code" in error && error.code === "SQLITE_BUSY") return undefined;
+    throw error;
+  }
+  return () => db.close();
+}
+
 /** Removes a closed database with its log: SQLite would apply a leftover log to the next file of that name. */
 export function removeDatabase(path: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });

@@ -371,6 +371,18 @@ describe.each([1, 3])("an export of several partitions, %d at once,", (partition
     expect(heightsDone).toBe(chain.end - 99);
   });
 
+  test("locks its folder until it ends", async () => {
+    using folder = temporaryFolder();
+    const first = runExport(runOf(folder.path), partsOf());
+    const second = { ...runOf(folder.path), heightPartitionSize: 7 };
+    expect(await runExport(second, partsOf(1)).catch(String)).toBe(
+      `Error: another export writes to ${folder.path}: wait until it ends, or export to another folder`,
+    );
+    await first;
+    expect((await readTable(folder.path, "transactions")).map(keyOf)).toEqual(chain.rows.map(expectedKey));
+    expect(await runExport(runOf(folder.path), partsOf())).toMatchObject({ endHeight: chain.end });
+  });
+
   test("of heights that may all be rolled back fails with the highest final one", async () => {
     using folder = temporaryFolder();
     const run = { ...runOf(folder.path), startHeight: chain.end + 1 };

@@ -120,6 +120,7 @@ describe("a snapshot", () => {
     const other = await publish(join(work, "other-history"), "5");
     const folder = join(work, "corrected");
     const { paths } = await (await fetch(`${gateway}/raw/${manifest}`)).json();
+    expect(Object.keys(paths).filter((path) => path.includes("run."))).toEqual([]); // files of the export's state
     const ofSnapshot = [manifest, ...Object.values(paths as Record<string, { id: string }>).map(({ id }) => id)];
     const altering = Bun.serve({
       hostname: "127.0.0.1",
