@@ -9,6 +9,7 @@ import {
   choice,
   count,
   duration,
+  filledList,
   flag,
   gatewayAt,
   gatewayList,
@@ -25,6 +26,7 @@ import {
   setting,
   size,
   text,
+  threadCount,
   url,
   webhookSecret,
   writeGatewayList,
@@ -32,7 +34,7 @@ import {
 
 export const chainSettings = {
   TRUSTED_NODE_URL: setting({
-    read: list(baseUrl),
+    read: filledList(baseUrl),
     fallback: ["https://arweave.net"],
     unit: "URLs",
     effect: "Chain nodes to follow, separated by commas; requests go to the first healthy, current node.",
@@ -121,7 +123,7 @@ export const indexSettings = {
     effect: "Whether skipped and partly indexed bundles are evaluated again when one of the two filters changes.",
   }),
   WORKER_THREADS: setting({
-    read: count,
+    read: threadCount,
     fallback: 0,
     unit: "threads",
     effect: "Threads for verification and unbundling; 0 is one thread per processor.",
@@ -302,7 +304,7 @@ export const nameSettings = {
 
 export const graphqlSettings = {
   QUERY_THREADS: setting({
-    read: count,
+    read: threadCount,
     fallback: 2,
     unit: "threads",
     effect: "Threads that execute GraphQL queries.",

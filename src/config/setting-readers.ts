@@ -108,6 +108,14 @@ export function hourToWeekOrNone(value: string): number {
   return value === "0" ? 0 : wholeNumber(value, hourMs, expected, weekMs);
 }
 
+/** Far above the processors of a machine. Each pool of so many threads is made at the start. */
+const threadsMax = 1_024;
+
+/** Threads of a pool. */
+export function threadCount(value: string): number {
+  return wholeNumber(value, 0, `0–${threadsMax}`, threadsMax);
+}
+
 /** A TCP port; 0 picks a free port. */
 export function port(value: string): number {
   return wholeNumber(value, 0, "0–65535", 65_535);
@@ -235,6 +243,15 @@ export function list<Value>(read: (text: string) => Value): (value: string) => r
       .map((part) => part.trim())
       .filter((part) => part !== "")
       .map(read);
+}
+
+/** A {@link list} of at least one value. */
+export function filledList<Value>(read: (text: string) => Value): (value: string) => readonly Value[] {
+  return (value) => {
+    const values = list(read)(value);
+    if (values.length === 0) throw new Error("at least one value");
+    return values;
+  };
 }
 
 /** A decimal number from 0 to 1. */

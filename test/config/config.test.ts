@@ -44,6 +44,7 @@ describe("readConfig", () => {
     ["START_HEIGHT", "0", "START_HEIGHT", 0],
     ["TRUSTED_NODE_URL", "http://a:1/, https://b", "TRUSTED_NODE_URL", ["http://a:1", "https://b"]],
     ["GATEWAY_PORT", "0", "GATEWAY_PORT", 0],
+    ["WORKER_THREADS", "1024", "WORKER_THREADS", 1024],
     ["GATEWAY_PORT", "65535", "GATEWAY_PORT", 65535],
     ["ENABLE_MEMPOOL_WATCHER", "true", "ENABLE_MEMPOOL_WATCHER", true],
     ["APEX_ARNS_NAME", "Docs_Site", "APEX_REGISTRY_NAME", "docs_site"],
@@ -69,6 +70,14 @@ describe("readConfig", () => {
       "http://u:p@a",
       "invalid value 'http://u:p@a' for TRUSTED_NODE_URL: expected a URL without user information",
     ],
+    ["TRUSTED_NODE_URL", ", ,", "invalid value ', ,' for TRUSTED_NODE_URL: expected at least one value"],
+    [
+      "TRUSTED_NODE_URL",
+      "http://a/?key=b",
+      "invalid value 'http://a/?key=b' for TRUSTED_NODE_URL: expected a URL without query and fragment",
+    ],
+    ["WORKER_THREADS", "1025", "invalid value '1025' for WORKER_THREADS: expected 0–1024"],
+    ["QUERY_THREADS", "-1", "invalid value '-1' for QUERY_THREADS: expected 0–1024"],
     ["CONTENT_ISOLATION", "none", "invalid value 'none' for CONTENT_ISOLATION: expected one of auto, csp, off"],
     ["AR_IO_WALLET", "short", "invalid value 'short' for AR_IO_WALLET: expected an address of 43 base64url characters"],
     [
