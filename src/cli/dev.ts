@@ -63,10 +63,13 @@ export async function runDev(config: Config, options: DevOptions): Promise<numbe
     live = createLiveText(write, terminalSize);
     return live.line;
   });
-  const running = runUntilStopped({ closers, log }, async (stop) => {
+  const open = async (stop: AbortSignal) => {
     const gateway = await openDev(config, options, { closers, log, stop });
     if (live !== undefined) closers.add("live summary", openLiveSummary(gateway, live, log).close);
-  });
+  };
+  // With a certificate, SIGHUP reads its files again. Without --ephemeral there is nothing to remove.
+  const isHangupStop = options.ephemeral && config.TLS_CERT_FILE === undefined;
+  const running = runUntilStopped({ closers, log }, open, { isHangupStop });
   return await running.catch((error: unknown) => {
     throw explainDamage(error, dataFolderAt(config.DATA_DIR), config);
   });

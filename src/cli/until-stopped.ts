@@ -5,6 +5,7 @@
  * that leads to a defect must not end the service of all others.
  * @module
  */
+import { readFileSync } from "node:fs";
 import { exitCodes } from "../app/complaints.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
@@ -16,6 +17,11 @@ const openingMsMax = 1_000;
 
 export type Running = Readonly<{ closers: Closers; log: Log }>;
 
+export type StopOptions = Readonly<{
+  /** Whether SIGHUP, as of a closed terminal, is a stop signal too, unless the parent ignores it as `nohup` does. */
+  isHangupStop?: boolean;
+}>;
+
 /**
  * Opens the parts, waits for the first signal, and closes everything.
  *
@@ -26,8 +32,9 @@ export type Running = Readonly<{ closers: Closers; log: Log }>;
 export async function runUntilStopped(
   { closers, log }: Running,
   open: (stop: AbortSignal) => Promise<void>,
+  { isHangupStop = false }: StopOptions = {},
 ): Promise<number> {
-  const stopped = firstSignal();
+  const stopped = firstSignal(isHangupStop);
   const stop = new AbortController();
   logDefects(log);
   const opening = open(stop.signal);
@@ -50,16 +57,28 @@ export async function runUntilStopped(
  * Waits for the first signal, also during the start.
  *
  * After the first signal the handlers are removed, so the system ends the process at a second one (exit status 143 for
- * SIGTERM, 130 for SIGINT). @returns The signal's name.
+ * SIGTERM, 130 for SIGINT). That of SIGHUP stays: a shell and the system may both send it for one closed terminal.
+ * @returns The signal's name.
  */
-function firstSignal(): Promise<string> {
+function firstSignal(isHangupStop: boolean): Promise<string> {
   const first = Promise.withResolvers<string>();
   const listener = (name: string) => {
     for (const signal of signals) process.off(signal, listener);
     first.resolve(name);
   };
   for (const signal of signals) process.on(signal, listener);
+  if (isHangupStop && !isHangupIgnored()) process.on("SIGHUP", listener);
   return first.promise;
+}
+
+/** Whether the parent has set SIGHUP to be ignored; false where the system does not tell. */
+function isHangupIgnored(): boolean {
+  try {
+    const [, mask = "0"] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
+    return (BigInt(`0x${mask}`) & 1n) === 1n; // bit 0 is signal 1
+  } catch {
+    return false; // only Linux has the file
+  }
 }
 
 /** Without this, the runtime prints a stack between the lines of the log, and the program stops with exit code 1. */

@@ -3,8 +3,10 @@
  * ended at once, and no control ends the program.
  */
 import { describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { runCairn } from "../cli/command.ts";
+import { temporaryFolder } from "../store/folder.ts";
 import { freePorts, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
 
@@ -92,24 +94,30 @@ describe("the development chain's controls during the start", () => {
 });
 
 describe("a start that receives a stop signal", () => {
-  test("ends with exit code 0, whatever it waits for", async () => {
-    // A database server that takes the connection and says nothing.
-    const silent = createServer(() => requested.resolve());
-    const requested = Promise.withResolvers<void>();
-    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
-    const address = silent.address();
-    const port = typeof address === "object" ? address?.port : undefined;
-    const environment = { LEDGER_URL: `postgres://u:p@127.0.0.1:${port}/x`, LOG_FORMAT: "json" };
-    try {
-      const { code, out, err } = await runCairn(["dev", "--ephemeral", "--port", "0", "--json"], {
-        environment,
-        onStart: ({ kill }) => void requested.promise.then(() => kill("SIGTERM")),
-      });
-      expect([code, out]).toEqual([0, ""]);
-      expect(err).toContain("stopping during the start");
-      expect(err).not.toContain("    at ");
-    } finally {
-      silent.close();
-    }
-  });
+  test.each(["SIGTERM", "SIGHUP"])(
+    "%s ends with exit code 0 and without its folder, whatever it waits for",
+    async (name) => {
+      using place = temporaryFolder();
+      // A database server that takes the connection and says nothing.
+      const silent = createServer(() => requested.resolve());
+      const requested = Promise.withResolvers<void>();
+      await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+      const address = silent.address();
+      const port = typeof address === "object" ? address?.port : undefined;
+      const ledger = { LEDGER_URL: `postgres://u:p@127.0.0.1:${port}/x` };
+      const environment = { ...ledger, LOG_FORMAT: "json", TMPDIR: place.path };
+      try {
+        const { code, out, err } = await runCairn(["dev", "--ephemeral", "--port", "0", "--json"], {
+          environment,
+          onStart: ({ kill }) => void requested.promise.then(() => kill(name)),
+        });
+        expect([code, out]).toEqual([0, ""]);
+        expect(err).toContain("stopping during the start");
+        expect(err).not.toContain("    at ");
+        expect(readdirSync(place.path)).toEqual([]);
+      } finally {
+        silent.close();
+      }
+    },
+  );
 });
