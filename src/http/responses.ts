@@ -80,10 +80,16 @@ function withMessage(response: Response, message: string): Response {
   return response;
 }
 
-/** Errors that may resolve by themselves (404, 5xx) are sent with `no-store`. */
+/**
+ * Statuses that a shared cache may store without Cache-Control; a blocked id may be unblocked.
+ * Source: RFC 9110 §15.1; RFC 7725 §3.
+ */
+const storedByDefault: ReadonlySet<number> = new Set([404, 405, 451]);
+
+/** Errors that may resolve by themselves are sent with `no-store`: 5xx, and those that caches store by default. */
 function failureHeaders(row: FailureRow): HeaderRecord {
   return {
-    ...(row.status === 404 || row.status >= 500 ? noStore : {}),
+    ...(storedByDefault.has(row.status) || row.status >= 500 ? noStore : {}),
     ...(row.retryAfterSeconds === undefined ? {} : { "Retry-After": String(row.retryAfterSeconds) }),
     ...(row.challenge === undefined ? {} : { "WWW-Authenticate": row.challenge }),
     ...(row.status === 408 ? { Connection: "close" } : {}), // the rest of the body is not read any more

@@ -194,7 +194,7 @@ describe("a failure", () => {
     ["source_failed", 502, '"No source could provide valid data"', "5", "no-store"],
     ["source_timeout", 504, '"Sources did not respond in time"', "5", "no-store"],
     ["not_found", 404, '"Not Found"', "", "no-store"],
-    ["blocked", 451, '"Blocked by this gateway\'s content policy"', "", ""],
+    ["blocked", 451, '"Blocked by this gateway\'s content policy"', "", "no-store"],
     ["invalid_id", 400, '"Invalid ID"', "", ""],
     ["too_many_requests", 429, '"Too Many Requests"', "1", ""],
   ])("%s gets %d %s", async (code, status, body, retry, cache) => {
@@ -232,6 +232,7 @@ describe("a method that a path has not", () => {
   ])("%s gets 405, allowed: %s", async (line, allow) => {
     const response = await ask(line, "\r\nContent-Length: 0");
     expect([response.status, header(response, "allow")]).toEqual([405, allow]);
+    expect(header(response, "cache-control")).toBe("no-store");
     if (!line.startsWith("HEAD")) expect(response.body.toString()).toBe('"Method Not Allowed"');
   });
   test("of an unknown path is 404", async () => {
