@@ -4,6 +4,7 @@
  * @module
  */
 import type { Id } from "../../arweave/id.ts";
+import { ignoreRejection } from "../../lib/stop.ts";
 import type { BlockedEntry, BlockedPlace, BlockedPosition, BlockList, BlockNote } from "../../store/block-list.ts";
 
 /** Content to block: by its id, by its hash, or by both. */
@@ -26,7 +27,10 @@ export type BlockListAdmin = Readonly<{
 
 export type BlockListAdminOptions = Readonly<{
   blockList: Pick<BlockList, "block" | "unblock" | "place" | "list">;
-  /** Finds the place of an id; undefined when no source knows it in time. */
+  /**
+   * Finds the place of an id; undefined when no source knows it in time. The block list is read before the call
+   * returns its promise.
+   */
   locate: (id: Id, signal: AbortSignal) => Promise<BlockedPlace | undefined>;
   /** Called after every change, so that caches in memory are dropped. */
   onChange: () => void;
@@ -34,10 +38,15 @@ export type BlockListAdminOptions = Readonly<{
 
 export function createBlockListAdmin({ blockList, locate, onChange }: BlockListAdminOptions): BlockListAdmin {
   const blockId = async (id: Id, note: BlockNote, signal: AbortSignal): Promise<void> => {
-    // Located before it is blocked: sources do not return the place of a blocked id.
-    const place = await locate(id, signal);
+    // Begun before it is blocked: sources do not return the place of a blocked id.
+    const locating = locate(id, signal);
+    ignoreRejection(locating); // until it is awaited
     blockList.block("id", id, note);
-    if (place !== undefined) blockList.place(id, place);
+    onChange(); // the id may take seconds to locate, and the client may leave
+    const place = await locating;
+    if (place === undefined) return;
+    blockList.place(id, place);
+    onChange();
   };
   return {
     blockData: async ({ id, hash }, note, signal) => {
@@ -45,9 +54,7 @@ export function createBlockListAdmin({ blockList, locate, onChange }: BlockListA
         blockList.block("hash", hash, note);
         onChange(); // the client may leave before the id is located
       }
-      if (id === undefined) return;
-      await blockId(id, note, signal);
-      onChange();
+      if (id !== undefined) await blockId(id, note, signal);
     },
     unblockData: ({ id, hash }) => {
       if (id !== undefined) blockList.unblock("id", id);
