@@ -230,6 +230,8 @@ describe("rejected", () => {
     ["a data folder with files", ["restore", "dev"], "dev", "is not empty"],
     ["a backup to a folder with files", ["backup", "dev"], "restored", "is not an empty folder"],
     ["a backup into the data folder", ["backup", "restored/copy"], "restored", "must be apart"],
+    ["one whose name begins with dots", ["backup", "restored/..copy"], "restored", "must be apart"],
+    ["a backup around the data folder", ["backup", "."], "restored", "must be apart"],
     ["a backup of an absent folder", ["backup", "new"], "absent", "is not an existing folder"],
   ])("%s", async (_, words, dataFolder, reason) => {
     const { code, err } = await cairn(words, at(dataFolder));

@@ -96,7 +96,7 @@ function checkCopyable(folder: DataFolder, config: Config): void {
 /** @returns The absolute path. @throws Misuse when it has files, or when one folder is within the other. */
 function checkTarget(folder: DataFolder, target: string): string {
   const to = resolve(target);
-  const isWithin = (path: string, outer: string) => path === outer || !relative(outer, path).startsWith("..");
+  const isWithin = (path: string, outer: string) => !/^\.\.(\/|$)/.test(relative(outer, path));
   if (isWithin(to, folder.root) || isWithin(folder.root, to))
     throw misuse(`${printable(to)} and the data folder ${folder.root} must be apart`);
   const found = statSync(to, { throwIfNoEntry: false });
