@@ -24,6 +24,7 @@ import { exitCodes, misuse } from "../app/complaints.ts";
 import { openHttp } from "../lib/http-client.ts";
 import { printable } from "../lib/printable.ts";
 import { bytesText } from "../lib/quantity-text.ts";
+import { untilStopped } from "../lib/stop.ts";
 import { isClosedPipe } from "./print.ts";
 import { readServiceUrl } from "./service-client.ts";
 import { type Assumptions, readAssumptions } from "./verify.ts";
@@ -43,14 +44,15 @@ export type GetOptions = Readonly<{
 const timeouts = { firstByteMs: 120_000, stallMs: 60_000, totalMs: 24 * 3_600_000 } as const;
 
 /**
- * Writes verified content. @returns The exit code: 0 written, 1 not verified or unavailable, that of a signal when one
- * ended it. @throws Misuse.
+ * Writes verified content. A signal exits the process here. @returns The exit code: 0 written, 1 not verified or
+ * unavailable. @throws Misuse.
  */
 export async function runGet(options: GetOptions): Promise<number> {
   const { output, blockHash, owner } = options;
   const assumptions = await readAssumptions({ id: options.id, blockHash, owner, txRoot: undefined, block: undefined });
   const gateway = readServiceUrl(options.gateway, "--gateway");
   const folder = temporaryFolder(output);
+  const remove = () => rmSync(folder, { recursive: true, force: true });
   const stop = new AbortController();
   let signalCode: number | undefined;
   const onInterrupt = (name: "SIGINT" | "SIGTERM") => {
@@ -68,18 +70,19 @@ export async function runGet(options: GetOptions): Promise<number> {
       return exitCodes.failed;
     }
     if (output !== undefined && !isSpecial(output)) renameSync(path, resolve(output));
-    else if ((await copyTo(output, path)) === "closed") return exitCodes.done;
+    else if ((await untilStopped(copyTo(output, path), stop.signal)) === "closed") return exitCodes.done;
     const shown = outcome === "proven" ? "proven by its block" : "signed by its owner, in no block yet";
     process.stderr.write(`${assumptions.id}: ${bytesText(size)}, ${shown}\n`);
     return exitCodes.done;
   } catch (error) {
     if (signalCode === undefined) throw error;
     process.stderr.write("cairn: interrupted\n");
-    return signalCode;
+    remove();
+    process.exit(signalCode); // a slow reader of the output would keep the process alive
   } finally {
     process.off("SIGINT", onInterrupt);
     process.off("SIGTERM", onInterrupt);
-    rmSync(folder, { recursive: true, force: true });
+    remove();
   }
 }
 

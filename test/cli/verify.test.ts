@@ -3,7 +3,19 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readBlock } from "../../src/arweave/block.ts";
@@ -15,6 +27,7 @@ import type { ByteSpan } from "../../src/lib/range.ts";
 import { ecdsa, rsa } from "../dev/devnet/support.ts";
 import { askProof, openProofChain } from "../http/proof-chain.ts";
 import { repositoryRoot } from "../support/program.ts";
+import { until } from "../support/until.ts";
 
 const chain = await openProofChain();
 const gateway = chain.url();
@@ -280,6 +293,15 @@ describe("as a process", () => {
   });
 });
 
+/** Reads one byte of a pipe without a wait. */
+function hasByte(pipe: number): boolean {
+  try {
+    return readSync(pipe, Buffer.alloc(1)) === 1;
+  } catch {
+    return false; // there is none yet
+  }
+}
+
 describe("cairn get", () => {
   const { deep, long, chunked, pendingFirst, curved } = chain;
   const target = join(folder, "written");
@@ -374,6 +396,31 @@ describe("cairn get", () => {
     expect([code, Bun.hash(out)]).toEqual([0, Bun.hash(deep.bytes)]);
     expect(statSync(pipe).isFIFO()).toBe(true);
     rmSync(pipe);
+  });
+
+  test.each([
+    ["standard output", ""],
+    ["a pipe", "-o"],
+  ])("a signal ends it while the reader of %s is slow", async (_name, option) => {
+    const pipe = join(folder, "pipe");
+    expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+    const [reader, writer] = [openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK), openSync(pipe, "w")];
+    try {
+      const words = ["get", long.id, "--gateway", gateway, ...(option === "" ? [] : [option, pipe])];
+      const child = Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), ...words], {
+        env: { PATH: "/usr/bin:/bin", TMPDIR: folder },
+        stdout: option === "" ? writer : "ignore",
+        stderr: "pipe",
+      });
+      // One byte is read, and no more.
+      await until(() => hasByte(reader));
+      child.kill("SIGTERM");
+      expect([await new Response(child.stderr).text(), await child.exited]).toEqual(["cairn: interrupted\n", 143]);
+      expect(readdirSync(folder).filter((name) => name.includes("cairn-get-"))).toEqual([]);
+    } finally {
+      for (const end of [reader, writer]) closeSync(end);
+      rmSync(pipe);
+    }
   });
 
   test("an older file stays when the verification fails", async () => {
