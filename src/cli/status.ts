@@ -8,6 +8,7 @@ import { exitCodes } from "../app/complaints.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { jsonText } from "../lib/printable.ts";
 import { arText, bytesText, countText, durationText, wincText } from "../lib/quantity-text.ts";
+import { sleep } from "../lib/stop.ts";
 import type { AdminAccess } from "./operator-commands.ts";
 import { print } from "./print.ts";
 import { objectIn, openServiceClient, type ServiceClient } from "./service-client.ts";
@@ -54,9 +55,9 @@ export async function runStatus(options: StatusOptions): Promise<number> {
   }
 }
 
-/** Waits for the next turn. @returns Whether the signal was aborted meanwhile. */
+/** Waits for the next print. @returns Whether the signal was aborted meanwhile. */
 async function isStopped(signal: AbortSignal): Promise<boolean> {
-  await Promise.race([Bun.sleep(intervalMs), new Promise((resolve) => signal.addEventListener("abort", resolve))]);
+  await sleep(intervalMs, signal).catch(() => "the caller reads the signal");
   return signal.aborted;
 }
 
