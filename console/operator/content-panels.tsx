@@ -5,7 +5,7 @@
 import { type FormEvent, useId, useState } from "react";
 import { Table, Values } from "../page-parts.tsx";
 import type { Change } from "./operator-actions.tsx";
-import { type BlockList, type OperatorClient, useRecord } from "./operator-client.ts";
+import { type BlockList, type OperatorClient, useRecord, withNextPage } from "./operator-client.ts";
 
 /** Entries of one page of the block list. */
 const pageSize = 100;
@@ -61,7 +61,7 @@ export function Blocks({ client, onChange }: BlocksProps) {
           </button>
         )}
         {next === null ? null : (
-          <button type="button" onClick={() => setCursors([...cursors, next])}>
+          <button type="button" onClick={() => setCursors(withNextPage(cursors, next))}>
             Older
           </button>
         )}

@@ -9,7 +9,7 @@ import { grouped } from "../../src/lib/quantity-text.ts";
 import { Table, Values } from "../page-parts.tsx";
 import { randomKey } from "../route-client.ts";
 import { ActionForm, type Change, type FormAction, type FormValues } from "./operator-actions.tsx";
-import { type OperatorClient, useRecord } from "./operator-client.ts";
+import { type OperatorClient, useRecord, withNextPage } from "./operator-client.ts";
 import { Reports } from "./solvency-panels.tsx";
 
 type Accounts = Readonly<{ accounts: readonly Readonly<{ address: string; winc: string }>[]; next: string | null }>;
@@ -350,7 +350,7 @@ function usePages() {
           </button>
         )}
         {next === null ? null : (
-          <button type="button" onClick={() => setCursors([...cursors, next])}>
+          <button type="button" onClick={() => setCursors(withNextPage(cursors, next))}>
             More
           </button>
         )}

@@ -154,6 +154,14 @@ export function useRecord<Value>(client: OperatorClient, path: string, everyMs?:
   );
 }
 
+/**
+ * The cursors of a list's pages when its next page is chosen. A second click, before the page is read, changes nothing:
+ * the page in view still names the same next one.
+ */
+export function withNextPage(cursors: readonly string[], next: string): readonly string[] {
+  return cursors.at(-1) === next ? cursors : [...cursors, next];
+}
+
 /** The words of a body: a JSON text, or a record with `message`, `error` or `effect`. */
 function messageOf(text: string): string {
   if (text === "") return "Done";
