@@ -108,7 +108,7 @@ export function createRootTransactions(parts: RootTransactionsParts): RootTransa
       if (located !== undefined && !located.pending) return fromIndex(located);
       const before = stored.get(id);
       if (before !== undefined) return { kind: "ok", value: before };
-      return await flights.run(id, signal, (own) => ask(id, own));
+      return await flights.run(`${generation} ${id}`, signal, (own) => ask(id, own));
     },
     forget: (id) => stored.delete(id),
     forgetAll: () => {

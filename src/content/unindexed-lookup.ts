@@ -126,6 +126,9 @@ function counted(source: LookupSource, stage: Stage, onLookup: LookupStats | und
 export function createUnindexedLookup(parts: UnindexedLookupParts): UnindexedLookup {
   const { unknown, known, absentFiles, generation, remember, ...changes } = createMemory(parts);
   const flights = createSingleFlight<Found>();
+  /** Requests do not join a search from before `forgetAll`: it may accept a root that has left its block. */
+  const fly = (key: string, signal: AbortSignal, work: (own: AbortSignal) => Promise<Found>) =>
+    flights.run(`${generation()} ${key}`, signal, work);
   const stages = createStages(parts);
   const findMsMax = parts.findMsMax ?? findMsMaxDefault;
 
@@ -173,7 +176,7 @@ export function createUnindexedLookup(parts: UnindexedLookupParts): UnindexedLoo
       const remembered = known.get(id);
       if (remembered !== undefined) return remembered;
       if (absentFiles.has(id)) throw new Failure("not_found", { id, remembered: true });
-      return await flights.run(`${id} without files`, signal, (own) => searchWithoutFiles(id, own));
+      return await fly(`${id} without files`, signal, (own) => searchWithoutFiles(id, own));
     },
     async find(id, hint, signal) {
       const remembered = known.get(id);
@@ -187,12 +190,12 @@ export function createUnindexedLookup(parts: UnindexedLookupParts): UnindexedLoo
       }
       // A hint of one client must not affect the result of another.
       const key = hint === undefined ? id : [id, hint.rootId, ...hint.path, hint.itemOffset].join(" ");
-      return await flights.run(key, signal, (own) => search(id, hint, own));
+      return await fly(key, signal, (own) => search(id, hint, own));
     },
     async findAt(id, place, signal) {
       const remembered = known.get(id);
       if (remembered?.kind === "item") return remembered;
-      return await flights.run(`${id} in the index`, signal, (own) => searchAt(id, place, own));
+      return await fly(`${id} in the index`, signal, (own) => searchAt(id, place, own));
     },
     ...changes,
   };

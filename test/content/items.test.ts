@@ -324,6 +324,33 @@ describe("an item whose root leaves its block", () => {
     expect((await harness.content.open(item.id, none)).verified).toBe(false);
   });
 
+  test.each(["item", "blockNames"] as const)(
+    "during a search (%s) is not verified for later requests",
+    async (check) => {
+      const item = makeItem(300);
+      const posted = await fixture.postBundle([item]);
+      let later: ReturnType<Harness["content"]["open"]> | undefined;
+      const leaveOnce = () => {
+        if (later !== undefined) return;
+        leave(harness.content);
+        later = harness.content.open(item.id, none);
+      };
+      const checks: Partial<ContentChecks> = {
+        item: async (job) => {
+          if (check === "item") leaveOnce();
+          return checkItem(job);
+        },
+        blockNames: async (job) => {
+          if (check === "blockNames") leaveOnce();
+          return checkBlockNames(job);
+        },
+      };
+      const harness = harnessOf({ rootFiles: [fileOf([item.id, { r: idBytes(posted.rootId) }])], checks });
+      await harness.content.open(item.id, none);
+      expect((await later)?.verified).toBe(false);
+    },
+  );
+
   test("while it is read is not remembered as verified at the end of the read", async () => {
     const item = makeItem(2 * mebibyte);
     const posted = await fixture.postBundle([item]);
