@@ -56,7 +56,7 @@ export function createQuota(parts: {
   limits: QuotaLimits;
   map: ExtentMap;
   roots: Roots;
-  files: ExtentFiles;
+  files: Pick<ExtentFiles, "remove">;
   clock: Clock;
   log: Log;
   freeBytesOf: () => Promise<number>;
@@ -88,7 +88,7 @@ export function createQuota(parts: {
   async function evict(bytes: number): Promise<void> {
     saveUses();
     let left = bytes + slackShare * limits.bytesMax;
-    for (const { name, bytes: held } of map.oldest(victimsPerRound + roots.activeCount())) {
+    for (const { name, bytes: held } of map.oldest(victimsPerRound + roots.passedCount())) {
       if (left <= 0) break;
       if (!isIdle(name)) continue;
       roots.forget(name);
@@ -109,6 +109,7 @@ export function createQuota(parts: {
   }
 
   function isIdle(name: string): boolean {
+    if (roots.isForgotten(name)) return false; // its file is removed, and its row not yet
     const root = roots.known(name);
     return root === undefined || (root.users === 0 && clock() - root.pathReturnedAt > pathValidMs);
   }

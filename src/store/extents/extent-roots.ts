@@ -60,8 +60,10 @@ export type Roots = Readonly<{
   /** Writes the times of last use. */
   saveUses: () => void;
   totalBytes: () => number;
-  /** Number of roots that are in use or unwritten. */
-  activeCount: () => number;
+  /** Whether a root was forgotten whose row is not removed yet. */
+  isForgotten: (name: string) => boolean;
+  /** Number of roots that eviction passes over: they are in use, unwritten or forgotten. */
+  passedCount: () => number;
 }>;
 
 /** Roots in memory: about 1.4 KB each, and 9 bytes for each of 64 KiB of their data, once its page is loaded. */
@@ -157,8 +159,7 @@ export function createRoots(map: ExtentMap, clock: Clock, log: Log): Roots {
     },
     touch: uses.note,
     add(root, step, checksum) {
-      if (root.isGone) return;
-      resize(root, addStep(root.steps, step, checksum));
+      if (!root.isGone) resize(root, addStep(root.steps, step, checksum));
     },
     drop(root, step) {
       if (root.isGone) return;
@@ -171,7 +172,8 @@ export function createRoots(map: ExtentMap, clock: Clock, log: Log): Roots {
     unwritten: (count) => active.values().filter(isUnwritten).take(count).toArray(),
     saveUses: uses.save,
     totalBytes: () => total,
-    activeCount: () => active.size,
+    isForgotten: forgotten.has,
+    passedCount: () => active.size + forgotten.count(),
   };
 }
 
@@ -192,6 +194,7 @@ function createForgotten(map: ExtentMap, log: Log) {
       }
     },
     has: (name: string) => names.has(name),
+    count: () => names.size,
     save,
   };
 }

@@ -27,6 +27,7 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import { openExtentFiles } from "../../../src/store/extents/extent-files.ts";
 import { openExtentMap } from "../../../src/store/extents/extent-map.ts";
+import { createQuota } from "../../../src/store/extents/extent-quota.ts";
 import { createRoots, startFlush } from "../../../src/store/extents/extent-roots.ts";
 import { type Extents, openExtents } from "../../../src/store/extents/extents.ts";
 import type { RootSpec } from "../../../src/store/root-spec.ts";
@@ -265,7 +266,7 @@ describe("restart", () => {
     roots.add(root, 0, 1n);
     expect([await flush.run(), root.users, map.count()]).toEqual([false, 0, 0]);
     isBroken = false;
-    expect([await flush.run(), root.users, roots.activeCount()]).toEqual([true, 0, 0]);
+    expect([await flush.run(), root.users, roots.passedCount()]).toEqual([true, 0, 0]);
     expect(map.pages(map.root("root")?.root ?? 0)).toEqual([0]);
     flush.stop();
     map.close();
@@ -283,6 +284,28 @@ describe("restart", () => {
     // The rows still list it, so that it is chosen again.
     for (let round = 0; round < 3; round++) roots.forget("evicted");
     expect(roots.totalBytes()).toBe(step);
+    flush.stop();
+    map.close();
+  });
+
+  test("roots whose rows cannot be removed are evicted once", async () => {
+    const map = openExtentMap(join(newFolder(), "content.sqlite"), () => undefined);
+    const full = () => {
+      throw new Error("database or disk is full");
+    };
+    const roots = createRoots({ ...map, remove: full }, systemClock, silentLog);
+    const flush = startFlush({ map, roots, files: { sync: async () => ({ kind: "synced" }) }, log: silentLog });
+    for (const name of ["one", "other"]) roots.add(roots.open(name, step), 0, 1n);
+    expect(await flush.run()).toBe(true);
+    const removed: string[] = [];
+    const quota = createQuota({
+      limits: { bytesMax: step, freeBytesMin: step },
+      files: { remove: async (name) => void removed.push(name) },
+      freeBytesOf: async () => 0,
+      ...{ map, roots, clock: systemClock, log: silentLog },
+    });
+    expect([await quota.reserve(step), quota.evictedCount()]).toEqual([undefined, 2]);
+    expect(removed.toSorted()).toEqual(["one", "other"]);
     flush.stop();
     map.close();
   });
