@@ -13,7 +13,6 @@ import { sleep } from "../lib/stop.ts";
 import { readAddress, type TypedAddress } from "../payment/addresses.ts";
 import { print } from "./print.ts";
 import {
-  failedResponse,
   objectIn,
   openServiceClient,
   printRetry,
@@ -44,7 +43,7 @@ export async function runBalance(options: BalanceOptions): Promise<number> {
     const signal = new AbortController().signal;
     const balance = await askBalance(client, address, signal);
     if (options.json) print(`${jsonText({ address, to: client.url, ...balance })}\n`);
-    else print(page(address, balance, await priceOfGibibyte(client, signal)));
+    else print(page(address, balance, await priceOfGibibyte(client, signal), client.url));
     return exitCodes.done;
   } finally {
     client.close();
@@ -72,12 +71,17 @@ export async function askBalance(client: ServiceClient, address: string, signal:
   const response = await client.get(`/v1/account/balance?address=${address}`, signal);
   if (response.status === 404 && response.value === "User Not Found") return nothing;
   const balance = objectIn(response, client.url);
-  requiredAmountIn(balance, "winc", client.url);
+  balanceIn(balance, "winc", client.url);
   return balance;
 }
 
+/** The balance of an account, winc. */
+async function askWinc(client: ServiceClient, address: string, signal: AbortSignal): Promise<bigint> {
+  return balanceIn(await askBalance(client, address, signal), "winc", client.url);
+}
+
 /** An amount that a response must have, winc. @throws Failure when it is absent or not an amount. */
-export function requiredAmountIn(record: JsonObject, name: string, url: string): bigint {
+export function amountIn(record: JsonObject, name: string, url: string): bigint {
   const text = record[name];
   const amount = typeof text === "string" ? readWinc(text) : undefined;
   if (amount === undefined)
@@ -85,10 +89,11 @@ export function requiredAmountIn(record: JsonObject, name: string, url: string):
   return amount;
 }
 
-/** An amount of a record, winc; 0 where other services have none. */
-function amountIn(record: JsonObject, name: string): bigint {
+/** As `amountIn`; below 0 for a debt: a refund or a dispute takes spent credits back too. */
+function balanceIn(record: JsonObject, name: string, url: string): bigint {
   const text = record[name];
-  return (typeof text === "string" ? readWinc(text) : undefined) ?? 0n;
+  const isDebt = typeof text === "string" && text.startsWith("-");
+  return isDebt ? -amountIn({ [name]: text.slice(1) }, name, url) : amountIn(record, name, url);
 }
 
 const nothing: JsonObject = {
@@ -99,35 +104,40 @@ const nothing: JsonObject = {
   receivedApprovals: [],
 };
 
-/** The price of one GiB; `undefined` when the service has no price. */
+/** The price of one GiB; `undefined` when it is free. */
 async function priceOfGibibyte(client: ServiceClient, signal: AbortSignal): Promise<bigint | undefined> {
   const response = await client.get(`/v1/price/bytes/${gibibyte}`, signal);
-  if (response.status !== 200) throw failedResponse(response, client.url);
-  const price = isJsonObject(response.value) ? amountIn(response.value, "winc") : 0n;
+  const price = amountIn(objectIn(response, client.url), "winc", client.url);
   return price === 0n ? undefined : price;
 }
 
-function page(address: string, balance: JsonObject, price: bigint | undefined): string {
-  const own = amountIn(balance, "winc");
-  const effective = amountIn(balance, "effectiveBalance");
+/** The lines of a balance. @param url - Of the service; one without approvals sends no `effectiveBalance`. */
+function page(address: string, balance: JsonObject, price: bigint | undefined, url: string): string {
+  const own = balanceIn(balance, "winc", url);
+  const effective = balance["effectiveBalance"] === undefined ? own : balanceIn(balance, "effectiveBalance", url);
   const stored =
-    price === undefined || effective === 0n
+    price === undefined || effective <= 0n
       ? ""
       : `  (about ${bytesText(Number((effective * gibibyte) / price))} of storage)`;
   const rows: (readonly [string, string])[] = [
     ["account", address],
     ["balance", `${wincText(own)}${effective === own ? stored : ""}`],
     ...(effective === own ? [] : [["to spend", `${wincText(effective)}${stored}`] as const]),
-    ...approvalRows("given", "approvedAddress", balance["givenApprovals"]),
-    ...approvalRows("received", "payingAddress", balance["receivedApprovals"]),
+    ...approvalRows("given", "approvedAddress", balance["givenApprovals"], url),
+    ...approvalRows("received", "payingAddress", balance["receivedApprovals"], url),
   ];
   return rowsText(rows, 9);
 }
 
-function approvalRows(name: string, party: string, value: JsonValue | undefined): (readonly [string, string])[] {
+function approvalRows(
+  name: string,
+  party: string,
+  value: JsonValue | undefined,
+  url: string,
+): (readonly [string, string])[] {
   if (!isJsonArray(value)) return [];
   return value.filter(isJsonObject).map((approval) => {
-    const left = amountIn(approval, "approvedWincAmount") - amountIn(approval, "usedWincAmount");
+    const left = amountIn(approval, "approvedWincAmount", url) - amountIn(approval, "usedWincAmount", url);
     const expires = approval["expirationDate"];
     const until = typeof expires === "string" ? ` until ${expires}` : "";
     return [name, `${wincText(left)} ${name === "given" ? "to" : "from"} ${String(approval[party])}${until}`] as const;
@@ -164,10 +174,10 @@ export async function runTopUp(options: TopUpOptions): Promise<number> {
   try {
     const currency = options.currency.toLowerCase();
     const amount = await smallestUnits(client, options.amount, currency, signal);
-    const before = amountIn(await askBalance(client, address, signal), "winc");
+    const before = await askWinc(client, address, signal);
     const path = `/v1/top-up/checkout-session/${address}/${currency}/${amount}?token=${type}`;
     const { quote, url } = checkoutIn(objectIn(await client.get(path, signal), client.url));
-    const winc = amountIn(quote, "winstonCreditAmount").toString();
+    const winc = amountIn(quote, "winstonCreditAmount", client.url).toString();
     tell({ state: "open", address, url, winc, amount: options.amount, currency });
     if (waitSeconds === 0) return exitCodes.done;
     const watched = { client, address, before, quoteId: String(quote["topUpQuoteId"]) };
@@ -176,7 +186,7 @@ export async function runTopUp(options: TopUpOptions): Promise<number> {
       tell(ended.state === "open" ? { state: "late", waitSeconds } : { state: ended.state });
       return exitCodes.failed;
     }
-    const balance = amountIn(await askBalance(client, address, signal), "winc").toString();
+    const balance = (await askWinc(client, address, signal)).toString();
     tell({ state: "credited", winc: ended.winc.toString(), balance });
     return exitCodes.done;
   } finally {
@@ -284,12 +294,12 @@ async function endOf(watched: Watched, waitMs: number, signal: AbortSignal): Pro
 async function askStatus({ client, address, before, quoteId }: Watched, signal: AbortSignal): Promise<QuoteStatus> {
   const response = await client.get(`/v1/top-up-quote/${quoteId}`, signal);
   if (response.status === 404) {
-    const grown = amountIn(await askBalance(client, address, signal), "winc") - before;
+    const grown = (await askWinc(client, address, signal)) - before;
     return grown > 0n ? { state: "credited", winc: grown } : { state: "open" };
   }
   const record = objectIn(response, client.url);
   const { status } = record;
-  if (status === "paid") return { state: "credited", winc: amountIn(record, "wincCredited") };
+  if (status === "paid") return { state: "credited", winc: amountIn(record, "wincCredited", client.url) };
   return { state: status === "expired" || status === "failed" ? status : "open" };
 }
 

@@ -7,7 +7,7 @@ import { exitCodes, misuse } from "../app/complaints.ts";
 import { isJsonObject, type JsonObject } from "../lib/json.ts";
 import { invalidValue, jsonText } from "../lib/printable.ts";
 import { arText, bytesText, countText, readBytes, wincText } from "../lib/quantity-text.ts";
-import { requiredAmountIn } from "./credit-commands.ts";
+import { amountIn } from "./credit-commands.ts";
 import { print } from "./print.ts";
 import { objectIn, openServiceClient, printRetry, readServiceUrl, type ServiceClient } from "./service-client.ts";
 import { rowsText } from "./terminal.ts";
@@ -29,7 +29,7 @@ export async function runPrice({ subject, to, json }: PriceOptions): Promise<num
   try {
     const signal = new AbortController().signal;
     const price = objectIn(await client.get(`/v1/price/bytes/${bytes}`, signal), client.url);
-    const winc = requiredAmountIn(price, "winc", client.url);
+    const winc = amountIn(price, "winc", client.url);
     const fiat = fiatOf(await ratesOf(client, signal), winc);
     if (json) {
       print(`${jsonText({ bytes, files, to: client.url, winc: `${winc}`, fiat })}\n`);

@@ -56,15 +56,16 @@ async function run(words: readonly string[], environment: Readonly<Record<string
 
 const json = (value: unknown, status = 200) => Response.json(value, { status });
 const currencies = { limits: { usd: { minimumPaymentAmount: 1, maximumPaymentAmount: 10_000 }, [evil]: {} } };
-const quote = { topUpQuoteId: evil, winstonCreditAmount: evil };
-const session = (page: string) => (path: string) => {
-  if (path.endsWith("/currencies")) return json(currencies);
-  if (path.endsWith("/balance")) return json({ winc: "1" });
-  return json({ topUpQuote: quote, paymentSession: { url: page } });
-};
+const session =
+  (page: string, winstonCreditAmount = "1") =>
+  (path: string) => {
+    if (path.endsWith("/currencies")) return json(currencies);
+    if (path.endsWith("/balance")) return json({ winc: "1" });
+    return json({ topUpQuote: { topUpQuoteId: evil, winstonCreditAmount }, paymentSession: { url: page } });
+  };
 const approval = {
   approvedWincAmount: "9",
-  usedWincAmount: evil,
+  usedWincAmount: "1",
   approvedAddress: evil,
   payingAddress: evil,
   expirationDate: evil,
@@ -89,6 +90,7 @@ const rows: [string, string[], (path: string) => Response, number][] = [
   ["approvals", balanceWords, (path) => (path.includes("price") ? json({ winc: "1" }) : json(balance)), 0],
   ["names of currencies", ["topup", "10", "eur", address, "--to", url], session(""), 2],
   ["an address of a checkout", topUpWords, session(`https://pay.test/\x1b[2J${evil}`), 0],
+  ["an amount of a quote", topUpWords, session("https://pay.test/", evil), 1],
   ["a URL that is not a web page", topUpWords, session(`javascript:alert("${evil}")`), 1],
   ["no address", topUpWords, session(evil), 1],
   [
