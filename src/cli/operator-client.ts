@@ -101,10 +101,10 @@ export function nextText({ next }: JsonObject): string {
   return typeof next === "string" ? rowsText([["more", `--after ${next}`]], 4) : "";
 }
 
-/** A signed amount of winc with thousands separators. */
+/** A signed amount of winc with thousands separators; a sum of balances has up to 77 digits. */
 export function signedWincText(value: unknown): string {
-  const [, sign = "", digits = "0"] = /^(-?)(\d{1,20})$/.exec(String(value)) ?? [];
-  return `${sign}${grouped(digits)} winc`;
+  const [, sign, digits] = /^(-?)(\d{1,77})$/.exec(String(value)) ?? [];
+  return digits === undefined ? "an unknown amount" : `${sign}${grouped(digits)} winc`;
 }
 
 /** A moment of a record. @param value - Unix milliseconds. */

@@ -3,6 +3,7 @@
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
+import { signedWincText } from "../../src/cli/operator-client.ts";
 import { runCairn } from "./command.ts";
 
 let response: (path: string) => Response = () => Response.json({});
@@ -71,4 +72,22 @@ test("shows the balance at a service without approvals as what can be spent", as
   response = (path) => Response.json({ winc: path.startsWith("/v1/price") ? "1000" : "5000" });
   const { out } = await runCairn(["balance", address, "--to", url]);
   expect(out).toBe(`  account   ${address}\n  balance   5,000 winc  (about 5.0 GiB of storage)\n`);
+});
+
+test("shows an amount that the gateway of an operator did not send as unknown", async () => {
+  response = () => Response.json({ winc: "-1234", controlledWinc: "many", history: [{ kind: "refund", at: 0 }] });
+  const { code, out } = await runCairn(["accounts", "show", address, "--gateway", url, "--admin-key", "a-key"]);
+  expect(code).toBe(0);
+  expect(out).toContain("balance                  -1,234 winc");
+  expect(out).toContain("with given approvals     an unknown amount");
+  expect(out).toContain("an unknown amount  refund");
+  expect(out).not.toContain(" 0 winc");
+});
+
+test.each([
+  [2n ** 255n - 1n, 77],
+  [-(10n ** 20n), 21],
+])("shows all digits of a sum of balances: %p", (sum, digits) => {
+  expect(signedWincText(sum).replace(/\D/g, "")).toBe(String(sum).replace("-", ""));
+  expect(signedWincText(sum).replace(/\D/g, "")).toHaveLength(digits);
 });
