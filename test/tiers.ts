@@ -57,6 +57,7 @@ export const longTests: readonly string[] = [
   "test/store/extents/extents-kill.test.ts",
   "test/store/index/pages/page-property.test.ts",
   "test/store/ledger/kills.test.ts",
+  "test/store/ledger/postgres-silence.test.ts",
   "test/upload/intake/intake-kill.test.ts",
   "test/upload/intake/synchronised.test.ts",
   "test/upload/intake/two-processes.test.ts",

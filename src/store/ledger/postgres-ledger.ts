@@ -60,7 +60,8 @@ function inByteOrder(statement: string): string {
 async function makeLock(pool: Pool): Promise<void> {
   const connection = await pool.reserve();
   try {
-    await connection.command(`CREATE TABLE IF NOT EXISTS ${lockTable} (nothing BIGINT)`);
+    const command = connection.command(`CREATE TABLE IF NOT EXISTS ${lockTable} (nothing BIGINT)`);
+    await withinTime(command, commandTimeoutMs);
   } catch (error) {
     if (!madeByAnother.includes(sqlStateOf(error) ?? "")) throw error;
   } finally {
@@ -187,7 +188,7 @@ const lockTable = "ledger_lock";
 
 /** Longest wait for a command that begins or ends a transaction: above the server's statement timeout. */
 const commandTimeoutMs = 15_000;
-/** Longest wait for a rollback before the connection is closed. */
+/** Longest wait for a rollback, or for the end of a snapshot, before the connection is closed. */
 const abandonTimeoutMs = 2_000;
 
 /** Creates the session of a pool of one connection. The caller closes the pool. */
@@ -208,14 +209,10 @@ function createPostgresSession(pool: Pool): Session {
     response.catch(() => "reported by commit");
   }
 
-  async function discard(): Promise<void> {
+  async function discardOpen(): Promise<void> {
     const lost = open;
     open = undefined;
-    try {
-      await lost?.discard();
-    } catch {
-      // It was lost before: the next transaction opens a new one.
-    }
+    if (lost !== undefined) await discard(lost);
   }
 
   async function beginOnce(): Promise<void> {
@@ -231,7 +228,7 @@ function createPostgresSession(pool: Pool): Session {
     try {
       await beginOnce();
     } catch (error) {
-      await discard();
+      await discardOpen();
       if (sharedFaultOf(error) === "again")
         throw new Failure("busy", { reason: "another process holds the ledger" }, error);
       // A connection that was idle may have been closed from the other side: nothing was executed on it yet.
@@ -263,7 +260,7 @@ function createPostgresSession(pool: Pool): Session {
         await withinTime(connection().command("ROLLBACK"), abandonTimeoutMs);
       } catch {
         // Closing the connection rolls the transaction back.
-        await discard();
+        await discardOpen();
       }
     },
     durable: async () => undefined,
@@ -279,8 +276,7 @@ function createPostgresReads(pool: Pool): Reads {
       connection = await pool.reserve();
       const began = connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
       const [, response] = await Promise.all([began, runWork(connection, work)]);
-      await connection.command("COMMIT");
-      connection.release();
+      await end(connection, "COMMIT");
       return response;
     } catch (error) {
       await undo(connection, error);
@@ -296,14 +292,25 @@ function createPostgresReads(pool: Pool): Reads {
 /** Leaves no open transaction: the connection is rolled back and released, or discarded. */
 async function undo(connection: PostgresConnection | undefined, error: unknown): Promise<void> {
   if (connection === undefined) return;
+  if (sharedFaultOf(error) === "lost") await discard(connection);
+  else await end(connection, "ROLLBACK");
+}
+
+/** Ends a snapshot, which has changed nothing: without a response in time its connection is closed. */
+async function end(connection: PostgresConnection, command: "COMMIT" | "ROLLBACK"): Promise<void> {
   try {
-    if (sharedFaultOf(error) === "lost") await connection.discard();
-    else {
-      await connection.command("ROLLBACK");
-      connection.release();
-    }
+    await withinTime(connection.command(command), abandonTimeoutMs);
+    connection.release();
   } catch {
-    // It was lost already, and the pool opens a new one; the caller gets the first error.
+    await discard(connection);
+  }
+}
+
+async function discard(connection: PostgresConnection): Promise<void> {
+  try {
+    await connection.discard();
+  } catch {
+    // It was lost already, and the pool opens a new one.
   }
 }
 
@@ -404,7 +411,7 @@ async function withConnection<Result>(
   try {
     const connection = await pool.reserve();
     try {
-      return await work(connection);
+      return await withinTime(work(connection), commandTimeoutMs);
     } finally {
       connection.release();
     }
