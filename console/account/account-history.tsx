@@ -27,9 +27,15 @@ const kindTexts: Readonly<Record<string, string>> = {
   prepayment: "Upload in parts",
   refund: "Upload failed: returned",
   chargeback: "Card payment disputed: taken back",
-  reversal: "Payment refunded: taken back",
+  reversal: "Payment refunded or undone: taken back",
   adjustment: "Corrected by the operator",
 };
+
+/** The text of a movement. Credits that a refund or a dispute took come back as a reversal, too. */
+function textOf(kind: string, amount: bigint): string {
+  if (kind === "reversal" && amount > 0n) return "Dispute won, or refund failed: returned";
+  return kindTexts[kind] ?? kind;
+}
 
 /** Kinds whose cause is a data item. */
 const itemKinds = ["reservation", "reservation_posted", "upload", "prepayment", "refund"];
@@ -119,7 +125,7 @@ function rowOf({ id, kind, date, winc, changeId }: HistoryEntry) {
     <time key="time" dateTime={date}>
       {momentText(Date.parse(date))}
     </time>,
-    kindTexts[kind] ?? kind,
+    textOf(kind, amount),
     <span key="credits" className={amount < 0n ? "out" : "in"} title={wincText(amount)}>
       {amount < 0n ? "−" : "+"}
       {creditsText(amount < 0n ? -amount : amount)}

@@ -205,6 +205,28 @@ describeWith(browserNeed, "the page of an account", () => {
     await page.close();
   }, 60_000);
 
+  test("tells credits that a won dispute returned from those that a refund took", async () => {
+    const page = await open(await openPage(), "#history");
+    const entry = { kind: "reversal", date: "2026-01-02T03:04:05.000Z", changeId: null };
+    await page.route(/account\/history\?limit=25/, (route) =>
+      route.fulfill({
+        json: {
+          entries: [
+            { ...entry, id: "b", winc: "2000000000000" },
+            { ...entry, id: "a", winc: "-2000000000000" },
+          ],
+          cursor: null,
+        },
+      }),
+    );
+    await signIn(page);
+    const rows = page.getByRole("row");
+    await rows.nth(2).waitFor();
+    const kinds = await Promise.all([1, 2].map((row) => rows.nth(row).getByRole("cell").nth(1).textContent()));
+    expect(kinds).toEqual(["Dispute won, or refund failed: returned", "Payment refunded or undone: taken back"]);
+    await page.close();
+  }, 60_000);
+
   test("says when a session has ended", async () => {
     const page = await open(await openPage());
     await signIn(page);
