@@ -39,7 +39,12 @@ type BalanceRecord = Readonly<{
 /** The credits of an address; nothing for an address that never had any. */
 export async function readBalance(address: string, signal: AbortSignal): Promise<Balance> {
   const response = await fetchRoute(`${service}/account/balance?address=${encodeURIComponent(address)}`, signal);
-  if (response.status === 404) return noBalance;
+  if (response.status === 404) {
+    // A proxy without its payment service responds 404 too.
+    const fault = await faultOf(response);
+    if (fault.message !== "User Not Found") throw fault;
+    return noBalance;
+  }
   const record = await bodyOf<BalanceRecord>(response);
   return {
     winc: BigInt(record.winc),

@@ -227,6 +227,15 @@ describeWith(browserNeed, "the page of an account", () => {
     await page.close();
   }, 60_000);
 
+  test("shows the reason and no 0 while the payment service is away", async () => {
+    const page = await open(await openPage());
+    await page.route("**/payment/v1/account/balance?**", (route) => route.fulfill({ status: 404, json: "Not Found" }));
+    await signIn(page);
+    await page.getByText("Not Found").waitFor({ timeout: 5_000 });
+    expect(await page.getByRole("status").count()).toBe(0);
+    await page.close();
+  }, 60_000);
+
   test("says when a session has ended", async () => {
     const page = await open(await openPage());
     await signIn(page);
