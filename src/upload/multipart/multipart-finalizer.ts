@@ -43,6 +43,11 @@ export type Finalizer = Readonly<{
    *   more).
    */
   run: (upload: MultipartUpload, isPromised: boolean) => Promise<Taken>;
+  /**
+   * Promises the result of a running finalization to a client. Called in the transaction that finds the upload in the
+   * state `finalizing`: a temporary failure that is written later then does not reopen the upload.
+   */
+  promise: (id: string) => void;
   /** The phase; `undefined` while this process does not finalize the upload. */
   stage: (id: string) => FinalizeStage | undefined;
   /** Whether the queue is full. */
@@ -74,7 +79,13 @@ const doublingsMax = 6;
 /** Size of a read of the header. Bytes. */
 const headBytes = 16 * 1_024;
 
-type Job = { stage: FinalizeStage; isPromised: boolean; done: Promise<Taken> };
+type Job = {
+  stage: FinalizeStage;
+  isPromised: boolean;
+  /** Set in the transaction that ends the state `finalizing` without an item. A later request starts another job. */
+  hasFailed: boolean;
+  done: Promise<Taken>;
+};
 
 export function createFinalizer(parts: FinalizerParts): Finalizer {
   const { ledger, writers, clock, log } = parts;
@@ -108,34 +119,49 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
   /** Waits for the next attempt, or stores the outcome and throws the error of the last one. */
   async function afterFailure(upload: MultipartUpload, job: Job, tries: number, error: unknown) {
     const word = failureWord(error);
-    if (word !== undefined) await reject(parts, upload, word, error);
-    if (isBlocked(error)) await dropParts(parts, upload);
+    if (word !== undefined) await reject(parts, upload, job, word, error);
+    if (isBlocked(error)) await removeFile(parts, upload);
     if (word !== undefined || life.signal.aborted) throw error;
     log.warn("a multipart upload could not be finalized", { uploadId: upload.id, tries, error });
-    if (!job.isPromised || clock() >= upload.expiresAt) {
-      await ledger.write((tx) => reopenMultipart(tx, upload.id, "finalizing", clock()));
-      throw error;
-    }
+    if (await reopenUnlessPromised(upload, job)) throw error;
     const pause = firstPauseMs * 2 ** Math.min(tries, doublingsMax);
     await sleep(Math.min(longestPauseMs, pause), life.signal);
   }
 
+  /** Reopens an upload whose result no client was promised. @returns Whether it did. */
+  async function reopenUnlessPromised(upload: MultipartUpload, job: Job): Promise<boolean> {
+    const mustGoOn = () => job.isPromised && clock() < upload.expiresAt;
+    if (mustGoOn()) return false;
+    return await ledger.write(async (tx) => {
+      job.hasFailed = !mustGoOn();
+      if (job.hasFailed) await reopenMultipart(tx, upload.id, "finalizing", clock());
+      return job.hasFailed;
+    });
+  }
+
   function start(upload: MultipartUpload, isPromised: boolean): Job {
     const started = Promise.withResolvers<Taken>();
-    const job: Job = { stage: "VALIDATING", isPromised, done: started.promise };
+    const job: Job = { stage: "VALIDATING", isPromised, hasFailed: false, done: started.promise };
     jobs.set(upload.id, job);
     ignoreRejection(job.done); // the row has the outcome
     untilDone(upload, job)
-      .finally(() => jobs.delete(upload.id))
+      .finally(() => {
+        if (jobs.get(upload.id) === job) jobs.delete(upload.id);
+      })
       .then(started.resolve, started.reject);
     return job;
   }
 
   return {
     run: (upload, isPromised) => {
-      const job = jobs.get(upload.id) ?? start(upload, isPromised);
+      const known = jobs.get(upload.id);
+      const job = known === undefined || known.hasFailed ? start(upload, isPromised) : known;
       if (isPromised) job.isPromised = true;
       return job.done;
+    },
+    promise: (id) => {
+      const job = jobs.get(id);
+      if (job !== undefined) job.isPromised = true;
     },
     stage: (id) => jobs.get(id)?.stage,
     isFull: () => jobs.size >= waitingMax,
@@ -210,6 +236,7 @@ async function leaveFile({ writers, log }: FinalizerParts, { id }: MultipartUplo
 async function reject(
   { ledger, clock, makeId }: FinalizerParts,
   { id, paid }: MultipartUpload,
+  job: Job,
   word: MultipartFailure,
   error: unknown,
 ): Promise<void> {
@@ -217,12 +244,13 @@ async function reject(
   await ledger.write(async (tx) => {
     const isFailed = await failMultipart(tx, id, { word, reason: reasonOf(error) }, step.now);
     if (isFailed && paid?.reservationId !== undefined) await voidReservation(tx, paid.reservationId, step);
+    if (isFailed && isBlocked(error)) await forgetParts(tx, id);
+    job.hasFailed = true;
   });
 }
 
-/** Removes all bytes of a blocked upload. The row keeps the outcome. */
-async function dropParts({ ledger, writers, log }: FinalizerParts, { id }: MultipartUpload): Promise<void> {
-  await ledger.write((tx) => forgetParts(tx, id));
+/** Removes all bytes of a blocked upload. The row has the outcome. */
+async function removeFile({ writers, log }: FinalizerParts, { id }: MultipartUpload): Promise<void> {
   try {
     await writers.remove(id);
   } catch (error) {

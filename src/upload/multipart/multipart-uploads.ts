@@ -129,19 +129,8 @@ export function createMultipart(parts: MultipartParts): Multipart {
   const holdUnpaid = createUnpaidQuota(parts);
   const find = (tx: Tx, id: string) => findNow(parts, tx, id);
 
-  /** Begins a finalization, or finds a running or finished one. */
-  async function claim(id: string, payers: Payers): Promise<Taken | MultipartUpload> {
-    return await ledger.write(async (tx) => {
-      const upload = await find(tx, id);
-      if (upload.state === "finalized") return await takenOf(tx, upload);
-      if (finalizer.stage(id) === undefined && finalizer.isFull()) throw new Failure("busy", { id });
-      checkOwnStore(parts.storeName, upload);
-      if (upload.state === "finalizing") return upload;
-      const size = wholeSize(await partsOf(tx, id));
-      await beginFinalizing(tx, id, size, payers, parts.clock());
-      return await find(tx, id);
-    });
-  }
+  const claim = (id: string, payers: Payers, isPromised: boolean) =>
+    ledger.write((tx) => claimNow(parts, tx, id, payers, isPromised));
 
   function run(upload: MultipartUpload, isPromised: boolean): Promise<Taken> {
     const done = finalizer.run(upload, isPromised);
@@ -201,11 +190,11 @@ export function createMultipart(parts: MultipartParts): Multipart {
       return status;
     },
     finalize: async (id, payers, signal) => {
-      const claimed = await claim(id, payers);
+      const claimed = await claim(id, payers, false);
       return "upload" in claimed ? claimed : await untilStopped(run(claimed, false), signal);
     },
     finalizeLater: async (id, payers) => {
-      const claimed = await claim(id, payers);
+      const claimed = await claim(id, payers, true);
       if ("upload" in claimed) return claimed;
       ignoreRejection(run(claimed, true)); // the row has the outcome
       return undefined;
@@ -234,6 +223,32 @@ async function findNow({ clock }: MultipartParts, tx: Tx, id: string): Promise<M
   const upload = await findMultipart(tx, id);
   if (upload === undefined || isOver(upload, clock())) throw notFound(id);
   return upload;
+}
+
+/**
+ * Begins a finalization, or finds a running or finished one.
+ *
+ * @param isPromised - As in `Finalizer.run`.
+ */
+async function claimNow(
+  parts: MultipartParts,
+  tx: Tx,
+  id: string,
+  payers: Payers,
+  isPromised: boolean,
+): Promise<Taken | MultipartUpload> {
+  const { finalizer, storeName, clock } = parts;
+  const upload = await findNow(parts, tx, id);
+  if (upload.state === "finalized") return await takenOf(tx, upload);
+  if (finalizer.stage(id) === undefined && finalizer.isFull()) throw new Failure("busy", { id });
+  checkOwnStore(storeName, upload);
+  if (upload.state === "finalizing") {
+    if (isPromised) finalizer.promise(id);
+    return upload;
+  }
+  const size = wholeSize(await partsOf(tx, id));
+  await beginFinalizing(tx, id, size, payers, clock());
+  return await findNow(parts, tx, id);
 }
 
 async function make(
