@@ -177,12 +177,14 @@ export function createMultipart(parts: MultipartParts): Multipart {
       ledger.read(async (tx) => {
         const upload = await find(tx, id);
         if (upload.state !== "finalized") return { upload, parts: await partsOf(tx, id) };
+        const failure = lossOf(await takenOf(tx, upload));
+        if (failure !== undefined) return { upload: { ...upload, failure }, parts: [] };
         return { upload, parts: [{ start: 0, size: upload.size ?? 0 }] };
       }),
     status: async (id) => {
       const status = await ledger.read(async (tx): Promise<MultipartStatus> => {
         const upload = await find(tx, id);
-        if (upload.state === "finalized") return { kind: "finalized", upload, taken: await takenOf(tx, upload) };
+        if (upload.state === "finalized") return endStatus(upload, await takenOf(tx, upload));
         if (upload.state !== "finalizing") return { kind: upload.state, upload };
         return { kind: "finalizing", upload, stage: finalizer.stage(id) ?? "VALIDATING" };
       });
@@ -239,7 +241,12 @@ async function claimNow(
 ): Promise<Taken | MultipartUpload> {
   const { finalizer, storeName, clock } = parts;
   const upload = await findNow(parts, tx, id);
-  if (upload.state === "finalized") return await takenOf(tx, upload);
+  if (upload.state === "finalized") {
+    const taken = await takenOf(tx, upload);
+    const loss = lossOf(taken);
+    if (loss === undefined) return taken;
+    throw new Failure("upload_rejected", { reason: loss.reason });
+  }
   if (finalizer.stage(id) === undefined && finalizer.isFull()) throw new Failure("busy", { id });
   checkOwnStore(storeName, upload);
   if (upload.state === "finalizing") {
@@ -309,6 +316,18 @@ async function takenOf(tx: Tx, { itemId }: MultipartUpload): Promise<Taken> {
   const taken = await readTakenById(tx, itemId ?? "");
   assert(taken !== undefined, "an upload that is finalized is an item");
   return taken;
+}
+
+function endStatus(upload: MultipartUpload, taken: Taken): MultipartStatus {
+  const failure = lossOf(taken);
+  if (failure !== undefined) return { kind: "failed", upload: { ...upload, failure } };
+  return { kind: "finalized", upload, taken };
+}
+
+/** The failure of an item after it was accepted: its receipt no longer holds. */
+function lossOf({ upload: { state, failedReason } }: Taken): MultipartUpload["failure"] {
+  if (state !== "failed") return undefined;
+  return { word: "INVALID", reason: `The item has failed, and its price is refunded: ${failedReason}` };
 }
 
 /** Checks a part before its bytes arrive. */

@@ -1,9 +1,10 @@
 /**
- * Finalizations whose outcome is decided while another client asks for one: what was promised is done.
+ * Finalizations whose outcome is decided while another client asks for one, and uploads whose item fails afterwards.
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/failures.ts";
+import { attemptId, refundReservation } from "../../../src/payment/credits/reservations.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { eventually } from "../../support/until.ts";
@@ -112,5 +113,32 @@ describe("a finalization that fails while another client asks for it", () => {
     first.pass();
     expect([(await first.response).status, (await second).status]).toEqual([402, 200]);
     expect(await client.status(id)).toMatchObject({ status: "FINALIZED" });
+  });
+});
+
+describe("an upload whose item failed later, and is refunded", () => {
+  test("is INVALID with the reason, has no receipt and no parts, and the item can be uploaded again", async () => {
+    const item = makeItem(new Uint8Array(100));
+    await payment.credit(item.account, 10_000n);
+    const id = await uploadOf(item);
+    expect((await client.finalize(id)).status).toBe(200);
+    const { database, clock, makeId } = payment;
+    await database.write(async (tx) => {
+      await tx.run("UPDATE uploads SET failed_reason = 'its file is cut short' WHERE id = ?", item.id);
+      await refundReservation(tx, attemptId(item.id, 1n), { now: clock.now(), makeId });
+    });
+
+    const reason = "The item has failed, and its price is refunded: its file is cut short";
+    expect(await client.status(id)).toEqual({ status: "INVALID", timestamp: clock.now(), reason });
+    expect(await client.list(id)).toMatchObject({ chunks: [], failedReason: "INVALID" });
+    for (const how of ["-1", "finalize"] as const) {
+      const response = await client.finalize(id, how);
+      expect([response.status, await response.json()]).toEqual([400, reason]);
+    }
+    expect((await client.put(id, 0, item.bytes)).status).toBe(400);
+
+    const again = await uploadOf(item);
+    expect(await (await client.finalize(again)).json()).toMatchObject({ id: item.id });
+    expect((await payment.credits.balance(item.account))?.winc).toBe(10_000n - BigInt(item.bytes.length));
   });
 });
