@@ -187,7 +187,7 @@ export function bundleChunks(job: BundleChunksJob): BundleChunksResult {
 export function readItems({ folder, items }: ReadItemsJob): ReadItemsResult {
   const reader = openItemReader(folder);
   try {
-    return { rows: items.flatMap((item) => readItem(reader, item) ?? []) };
+    return { rows: items.flatMap((item) => readableItem(reader, item) ?? []) };
   } finally {
     reader.close();
   }
@@ -249,6 +249,17 @@ function readPiece(reader: ItemReader, file: string, offset: number, size: numbe
 }
 
 /** @returns `undefined` for an unreadable or changed item; its bundle reports it. */
+function readableItem(reader: ItemReader, item: BundleItem): PendingRow | undefined {
+  try {
+    return readItem(reader, item);
+  } catch (error) {
+    // A file that the disk cannot read must not prevent the announcement of the other items.
+    if (error instanceof Error && "syscall" in error) return undefined;
+    throw error;
+  }
+}
+
+/** @returns `undefined` for a missing or changed item. */
 function readItem(reader: ItemReader, { file, offset, size, headerSize }: BundleItem): PendingRow | undefined {
   const begun = readPiece(reader, file, offset, Math.min(headerSize, pieceBytesMax));
   const read = begun === undefined ? undefined : readItemHeader(begun.slice(), "strict", size);

@@ -4,7 +4,7 @@
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Id } from "../../../src/arweave/id.ts";
@@ -128,6 +128,19 @@ test("an item with changed bytes is not announced, and does not prevent the othe
   writeFileSync(path, bytes);
   await announceMissedItems(parts(), never);
   expect([isFound(bad.id), isFound(good.id)]).toEqual([false, true]);
+});
+
+test("an item with an unreadable file is not announced, and does not prevent the others", async () => {
+  const items = fixture.sign([1_500_000, 1_600_000, 10]) as [SignedItem, SignedItem, SignedItem];
+  const [bad, ...good] = items;
+  const [place] = await fixture.take([bad], { apart: true });
+  await fixture.take(good.slice(0, 1), { apart: true });
+  await fixture.take(good.slice(1));
+  const path = join(fixture.folder, place?.file ?? "");
+  rmSync(path);
+  mkdirSync(path); // reading it gives EISDIR, as a broken disk gives EIO
+  await announceMissedItems(parts(), never);
+  expect(items.map(({ id }) => isFound(id))).toEqual([false, true, true]);
 });
 
 test("one that has failed is taken back", async () => {
