@@ -124,7 +124,7 @@ export type MultipartParts = Readonly<{
 }>;
 
 export function createMultipart(parts: MultipartParts): Multipart {
-  const { ledger, writers, finalizer, itemBytesMax, makeUploadId } = parts;
+  const { ledger, writers, finalizer, makeUploadId } = parts;
   const shares = createClientShares(unfinishedPerClientMax);
   const holdUnpaid = createUnpaidQuota(parts);
   const find = (tx: Tx, id: string) => findNow(parts, tx, id);
@@ -162,12 +162,11 @@ export function createMultipart(parts: MultipartParts): Multipart {
     },
     findPaid: (payment) => readDurably(ledger, (tx) => findMultipartOfPayment(tx, payment)),
     put: async (id, part, signal) => {
-      const upload = await ledger.read((tx) => find(tx, id));
-      checkPart(upload, part, itemBytesMax);
-      checkOwnStore(parts.storeName, upload);
+      const check = () => ledger.read((tx) => findWritable(parts, tx, id, part));
+      const upload = await check();
       const endHold = upload.paid === undefined ? holdUnpaid(part.size) : undefined;
       try {
-        await writers.write(id, part, signal);
+        await writers.write(id, part, signal, check);
       } finally {
         endHold?.();
       }
@@ -224,6 +223,14 @@ function createUnpaidQuota({ writers, unpaidBytesMax }: MultipartParts): (size: 
 async function findNow({ clock }: MultipartParts, tx: Tx, id: string): Promise<MultipartUpload> {
   const upload = await findMultipart(tx, id);
   if (upload === undefined || isOver(upload, clock())) throw notFound(id);
+  return upload;
+}
+
+/** Finds the upload of a part that may be written to its file. */
+async function findWritable(parts: MultipartParts, tx: Tx, id: string, part: Part): Promise<MultipartUpload> {
+  const upload = await findNow(parts, tx, id);
+  checkPart(upload, part, parts.itemBytesMax);
+  checkOwnStore(parts.storeName, upload);
   return upload;
 }
 

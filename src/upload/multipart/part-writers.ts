@@ -26,10 +26,13 @@ export type PartWriters = Readonly<{
   /**
    * Writes a part. When the promise resolves, its bytes are durable.
    *
+   * @param check - Called when exclusive access would stop this writer, before the first byte is written. An earlier
+   *   check may have been before the file became that of an item.
    * @throws Failure `no_space` {reason}, `disk_failed` {reason}, `busy`; `upload_rejected` {reason} when the file is
-   *   used exclusively, or when the part has another size than announced; errors of the pieces; the signal's reason.
+   *   used exclusively, or when the part has another size than announced; errors of the pieces and of `check`; the
+   *   signal's reason.
    */
-  write: (upload: string, part: ArrivingPart, signal: AbortSignal) => Promise<void>;
+  write: (upload: string, part: ArrivingPart, signal: AbortSignal, check: () => Promise<unknown>) => Promise<void>;
   /** Stops the writers of a file, and runs work with exclusive access to it. */
   alone: <Result>(upload: string, work: (file: PartFile) => Promise<Result>) => Promise<Result>;
   /** Path of an upload's file within the folder of uploads. */
@@ -73,23 +76,20 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
   function enter(upload: string): Open {
     const known = open.get(upload);
     if (known?.stop.signal.aborted === true) throw beingFinalized();
-    const entry = known ?? {
-      file: files.open(upload),
-      stop: new AbortController(),
-      users: 0,
-      left: Promise.withResolvers<void>(),
-    };
-    ignoreRejection(entry.file); // every user awaits the promise
+    const entry = known ?? createOpen(files.open(upload));
     open.set(upload, entry);
     entry.users += 1;
     return entry;
   }
 
-  /** @returns The growth of the file's disk space since the last user left. */
-  async function leave(upload: string, entry: Open): Promise<number> {
+  /**
+   * @param isWriter - Whether the user was allowed to write.
+   * @returns The growth of the file's disk space since the last writer left.
+   */
+  async function leave(upload: string, entry: Open, isWriter: boolean): Promise<number> {
     const file = await opened(entry.file);
     try {
-      return file === undefined ? 0 : set(upload, await file.diskBytes());
+      return file === undefined || !isWriter ? 0 : set(upload, await file.diskBytes());
     } finally {
       entry.users -= 1;
       if (entry.users === 0) {
@@ -102,7 +102,7 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
     }
   }
 
-  async function write(upload: string, part: ArrivingPart, signal: AbortSignal): Promise<void> {
+  const write: PartWriters["write"] = async (upload, part, signal, check) => {
     if (writing >= writersMax) throw new Failure("busy", { writing });
     const held = quota.take(part.size);
     writing += 1;
@@ -110,17 +110,20 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
     try {
       const entry = enter(upload);
       const { controller, unlink } = linkedController(signal, entry.stop.signal);
+      let isWriter = false;
       try {
+        await check();
+        isWriter = true;
         await onDisk(() => writePart(entry.file, part, held, controller.signal));
       } finally {
         unlink();
-        grown = await leave(upload, entry);
+        grown = await leave(upload, entry, isWriter);
       }
     } finally {
       writing -= 1;
       held.release(grown);
     }
-  }
+  };
 
   async function alone<Result>(upload: string, work: (file: PartFile) => Promise<Result>): Promise<Result> {
     const entry = enter(upload);
@@ -152,6 +155,11 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
     isOpen: (upload) => open.has(upload),
     diskBytes: total,
   };
+}
+
+function createOpen(file: Promise<PartFile>): Open {
+  ignoreRejection(file); // every user awaits the promise
+  return { file, stop: new AbortController(), users: 0, left: Promise.withResolvers<void>() };
 }
 
 /** Counts bytes by upload, and their sum. */

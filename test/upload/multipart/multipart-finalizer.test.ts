@@ -3,6 +3,8 @@
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Failure } from "../../../src/failures.ts";
 import { attemptId, refundReservation } from "../../../src/payment/credits/reservations.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
@@ -24,6 +26,8 @@ let fixture: MultipartFixture;
 let client: PartsClient;
 /** Thrown instead of a price. */
 let fault: Failure | undefined;
+/** Called when a read of the ledger has its result. */
+let afterRead: () => Promise<void> | void;
 /** Called before and after each write to the ledger. */
 let onWrite: (when: "before" | "after") => Promise<void> | void;
 
@@ -32,9 +36,17 @@ beforeEach(async () => {
   folder = makeFolder();
   fault = undefined;
   onWrite = () => undefined;
+  afterRead = () => undefined;
   const { database, clock, makeId } = payment;
   fixture = await openMultipartFixture({
-    database,
+    database: {
+      ...database,
+      read: async (work) => {
+        const found = await database.read(work);
+        await afterRead();
+        return found;
+      },
+    },
     makeId,
     clock: clock.now,
     folder: folder.path,
@@ -113,6 +125,28 @@ describe("a finalization that fails while another client asks for it", () => {
     first.pass();
     expect([(await first.response).status, (await second).status]).toEqual([402, 200]);
     expect(await client.status(id)).toMatchObject({ status: "FINALIZED" });
+  });
+});
+
+describe("a part that arrives during the finalization", () => {
+  test("is not written to the file of the item, however late the ledger's response arrives", async () => {
+    const item = makeItem(new Uint8Array(100));
+    await payment.credit(item.account, 10_000n);
+    const id = await uploadOf(item);
+    const read = Promise.withResolvers<void>();
+    const pass = Promise.withResolvers<void>();
+    afterRead = async () => {
+      afterRead = () => undefined;
+      read.resolve();
+      await pass.promise;
+    };
+    const late = client.put(id, 0, new Uint8Array(item.bytes.length).fill(7));
+    await read.promise;
+    expect((await client.finalize(id)).status).toBe(200);
+    pass.resolve();
+    const response = await late;
+    expect([response.status, await response.json()]).toEqual([400, "Invalid chunk. The upload is finalized."]);
+    expect(readFileSync(join(folder.path, "parts", id)).equals(item.bytes)).toBe(true);
   });
 });
 

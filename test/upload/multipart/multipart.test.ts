@@ -516,6 +516,8 @@ describe("a disk that fails", () => {
     return createPartWriters(faulty, quota);
   }
 
+  const allowed = async () => undefined;
+
   function systemError(code: string): Error {
     return Object.assign(new Error(`${code}: it failed`), { code, syscall: "pwritev" });
   }
@@ -528,7 +530,7 @@ describe("a disk that fails", () => {
     };
     const writers = await faultyWriters(faults);
     const part = { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) };
-    const { code, context } = await failureOf(writers.write("upload", part, neverAborted));
+    const { code, context } = await failureOf(writers.write("upload", part, neverAborted, allowed));
     expect([code, context["reason"]]).toEqual(["no_space", "ENOSPC: it failed"]);
     expect(writers.isOpen("upload")).toBe(false);
   });
@@ -554,17 +556,18 @@ describe("a disk that fails", () => {
         })(),
       },
       neverAborted,
+      allowed,
     );
     await eventually(
       async () => writers.isOpen("upload"),
       (isOpen) => isOpen,
     );
     const quick = { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) };
-    expect((await failureOf(writers.write("upload", quick, neverAborted))).code).toBe("disk_failed");
+    expect((await failureOf(writers.write("upload", quick, neverAborted, allowed))).code).toBe("disk_failed");
     isFaulty = false;
     pause.resolve();
     expect((await failureOf(slow)).context["reason"]).toBe("a concurrent part of the same file was lost");
-    await writers.write("upload", { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) }, neverAborted);
+    await writers.write("upload", { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) }, neverAborted, allowed);
   });
 });
 
