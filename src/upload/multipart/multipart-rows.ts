@@ -225,10 +225,11 @@ export async function deleteFinalized(tx: Tx, store: string, before: number): Pr
   );
 }
 
-/** Counts the unfinished uploads of a folder. */
-export async function countUnfinished(tx: Tx, store: string): Promise<number> {
+/** Counts the unfinished uploads of a folder: those with a prepayment, or the others. */
+export async function countUnfinished(tx: Tx, store: string, isPaid: boolean): Promise<number> {
   const row = await tx.get<{ n: bigint }>(
-    "SELECT COUNT(*) AS n FROM multipart_uploads WHERE store = ? AND state <> 'finalized'",
+    "SELECT COUNT(*) AS n FROM multipart_uploads WHERE store = ? AND state <> 'finalized' " +
+      `AND payment IS ${isPaid ? "NOT NULL" : "NULL"}`,
     store,
   );
   return readCount(row?.n ?? 0n);

@@ -103,8 +103,11 @@ export const lifeMs = 24 * 3_600_000;
 /** A reservation outlives its upload by this time, so that the expiry of the upload releases it. Milliseconds. */
 const holdGraceMs = 3_600_000;
 
-/** Most unfinished uploads, of all clients and of one; each may have thousands of rows. */
-const unfinishedMax = 4_096;
+/**
+ * Most unfinished uploads, of all clients and of one; each may have thousands of rows. Uploads that are paid for are
+ * counted separately: unpaid ones, which cost nothing, must not make a settled payment useless.
+ */
+export const unfinishedMax = 4_096;
 export const unfinishedPerClientMax = 256;
 
 export type MultipartParts = Readonly<{
@@ -273,7 +276,7 @@ async function make(
   paid: PaidAhead | undefined,
 ): Promise<MultipartUpload> {
   const { storeName: store } = parts;
-  const unfinished = await countUnfinished(tx, store);
+  const unfinished = await countUnfinished(tx, store, paid !== undefined);
   if (unfinished >= unfinishedMax) throw new Failure("busy", { unfinished });
   const now = parts.clock();
   await insertMultipart(tx, { id, store, chunkSize, paid, now, expiresAt: now + lifeMs });

@@ -18,6 +18,7 @@ import {
   chunkSizeMax,
   lifeMs,
   partsMax,
+  unfinishedMax,
   unfinishedPerClientMax,
 } from "../../../src/upload/multipart/multipart-uploads.ts";
 import { createPartWriters } from "../../../src/upload/multipart/part-writers.ts";
@@ -234,6 +235,24 @@ describe("unpaid parts", () => {
     payment.clock.advance(lifeMs);
     await fixture.sweep.sweep();
     await put(await create(), 0, new Uint8Array(900_000));
+  });
+
+  test("at their limit no more uploads begin; those that are paid for still do", async () => {
+    const payer = testAddress("payer");
+    await payment.credit(payer, 10n);
+    const from = await create();
+    await payment.database.write(async (tx) => {
+      for (let count = 1; count < unfinishedMax; count += 1)
+        await tx.run(
+          "INSERT INTO multipart_uploads (id, state, store, chunk_size, created_at, changed_at, expires_at) SELECT " +
+            "?, state, store, chunk_size, created_at, changed_at, expires_at FROM multipart_uploads WHERE id = ?",
+          ...[`upload ${count}`, from],
+        );
+    });
+    expect((await failureOf(create("other"))).code).toBe("busy");
+    const paid = { payer, winc: winc(5n), size: 10, payment: "one" };
+    const { id } = await fixture.multipart.createPaid({ chunkSize: undefined, paid, from: payer });
+    await put(id, 0, new Uint8Array(10));
   });
 });
 
