@@ -209,6 +209,8 @@ async function begin(sender: PartsSender, item: FileItem, signal: AbortSignal): 
     throw new Failure("source_failed", { reason: `${client.url} created an upload without an id` });
   const isSize = typeof chunkSize === "number" && Number.isSafeInteger(chunkSize) && chunkSize > 0;
   const upload = { id, partBytes: isSize ? Math.min(chunkSize, wanted) : wanted };
+  if (item.size > upload.partBytes * partsMax)
+    throw new Failure("source_failed", { reason: `${client.url} wants more than ${partsMax} parts for one item` });
   writeState(sender, item.id, upload);
   return upload;
 }

@@ -128,10 +128,15 @@ async function tidy(parts: MultipartSweepParts, signal: AbortSignal): Promise<vo
     if (signal.aborted) return;
     if (writers.isOpen(id)) continue;
     const owner = await ledger.read((tx) => ownerOfFile(tx, id, files.nameOf(id)));
-    if (owner === "upload") await writers.count(id);
-    if (owner !== undefined) continue;
-    log.info("removed an orphaned file of a multipart upload", { uploadId: id });
-    await writers.remove(id);
+    if (owner === "item") continue;
+    const tidied = owner === "upload" ? writers.count(id) : removeOrphan(parts, id);
+    // One file that the disk cannot read does not prevent a start.
+    await tidied.catch((error) => log.warn("a file of a multipart upload could not be tidied", { uploadId: id, error }));
   }
   await ledger.write((tx) => deleteFinalized(tx, storeName, clock() - finalizedTtlMs));
+}
+
+async function removeOrphan({ writers, log }: MultipartSweepParts, id: string): Promise<void> {
+  await writers.remove(id);
+  log.info("removed an orphaned file of a multipart upload", { uploadId: id });
 }

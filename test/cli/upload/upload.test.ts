@@ -465,6 +465,13 @@ describe("a large file in parts", () => {
     expect([code, err]).toEqual([1, expect.stringContaining(says)]);
   });
 
+  test("of which the service wants too many parts is sent nothing", async () => {
+    service.fail(({ path }) => (path.endsWith("/-1/-1") ? Response.json({ id: "one", chunkSize: 1 }) : undefined));
+    const { code, err } = await upload(file);
+    expect([code, err]).toEqual([1, expect.stringContaining("wants more than 10000 parts for one item")]);
+    expect(service.asked.filter(({ method }) => method === "POST")).toEqual([]);
+  });
+
   test("that failed for missing credits is only finalized later", async () => {
     service.endAs({ status: "UNDERFUNDED" });
     expect((await upload(file)).code).toBe(1);

@@ -324,6 +324,13 @@ describe("time", () => {
     expect(partFilesIn(folder.path)).toEqual([id]);
     expect(fixture.writers.diskBytes()).toBeGreaterThanOrEqual(10_000);
   });
+
+  test("one that cannot be removed does not prevent the start, or the removal of others", async () => {
+    mkdirSync(join(folder.path, "parts", "a-folder"), { recursive: true });
+    writeFileSync(join(folder.path, "parts", "orphan"), "left behind");
+    await reopen();
+    expect(partFilesIn(folder.path)).toEqual(["a-folder"]);
+  });
 });
 
 describe("what was paid when the upload was made", () => {
