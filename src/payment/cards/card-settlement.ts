@@ -44,6 +44,7 @@ type Settled =
   | "taken_back"
   | "given_back" // credits, after a dispute was won or a refund failed
   | "rejected" // the payment is refunded
+  | "refund_failed" // of a rejected payment
   | "ended"
   | "nothing";
 
@@ -72,10 +73,18 @@ async function settleReport(tx: Tx, report: CardReport, now: number, parts: Sett
   // Another program may use the same account at the provider: its payments are ignored.
   if (quote === undefined) return "nothing";
   const accepted = await accept(tx, quote, payment, now, parts);
-  if (accepted === undefined) return "rejected";
+  if (accepted === undefined) return ofRejected[report.kind];
   const moved = await hold(tx, accepted, payment, now, parts.makeId);
   return accepted === quote ? moved : "credited";
 }
+
+/** The effects of reports of a rejected payment. */
+const ofRejected = {
+  paid: "rejected",
+  refunded: "nothing",
+  refund_failed: "refund_failed",
+  dispute: "nothing",
+} as const satisfies Readonly<Record<Exclude<CardReport["kind"], "ended">, Settled>>;
 
 /** Why a payment does not pay a quote; undefined when it does. */
 function rejectionOf(quote: Quote, payment: CardPayment): string | undefined {
@@ -224,6 +233,8 @@ const source = "stripe";
 export function createCardEvents({ ledger, clock, log, ...parts }: CardEventParts): CardEvents {
   const logged = (settled: Settled, reports: Readonly<Record<string, unknown>>): Settled => {
     if (settled === "rejected") log.warn("card payment rejected and to be refunded", reports);
+    else if (settled === "refund_failed")
+      log.warn("the refund of a rejected card payment failed; refund it at the provider", reports);
     else if (settled !== "nothing") log.info("card payment settled", { ...reports, settled });
     return settled;
   };

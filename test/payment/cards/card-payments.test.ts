@@ -230,6 +230,20 @@ describe("a payment", () => {
     expect(await fixture.balance(alice)).toBe(0n);
   });
 
+  test("that was rejected is reported again when its refund fails: only the operator can repeat it", async () => {
+    const fixture = await fixtureOf({ isNotified: false });
+    const top = await fixture.topUp(intentPath(alice));
+    const { topUpQuoteId: quoteId = "" } = top.topUpQuote;
+    const paymentId = top.paymentSession.id;
+    const at = fixture.payment.clock.now();
+    const { learn } = fixture.events;
+    expect(await learn({ kind: "paid", paymentId, quoteId, amount: 999n, currency: "usd", paidAt: at })).toBe(
+      "rejected",
+    );
+    expect(await learn({ kind: "refunded", paymentId, amount: 999n, asOf: at })).toBe("nothing");
+    expect(await learn({ kind: "refund_failed", paymentId, asOf: at + 1 })).toBe("refund_failed");
+  });
+
   test("for a quote that is already paid is refunded, and the first payment stays", async () => {
     const fixture = await fixtureOf({ isNotified: false });
     const top = await fixture.topUp(checkoutPath(alice));
