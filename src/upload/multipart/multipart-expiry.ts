@@ -131,7 +131,7 @@ async function tidy(parts: MultipartSweepParts, signal: AbortSignal): Promise<vo
     if (owner === "item") continue;
     const tidied = owner === "upload" ? writers.count(id) : removeOrphan(parts, id);
     // One file that the disk cannot read does not prevent a start.
-    await tidied.catch((error) => log.warn("a file of a multipart upload could not be tidied", { uploadId: id, error }));
+    await tidied.catch((error) => log.warn("a file of a multipart upload was not tidied", { uploadId: id, error }));
   }
   await ledger.write((tx) => deleteFinalized(tx, storeName, clock() - finalizedTtlMs));
 }
