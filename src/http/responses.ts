@@ -81,7 +81,7 @@ function withMessage(response: Response, message: string): Response {
 }
 
 /**
- * Statuses that a shared cache may store without Cache-Control; a blocked id may be unblocked.
+ * Statuses of failures that a shared cache may store without Cache-Control; a blocked id may be unblocked.
  * Source: RFC 9110 §15.1; RFC 7725 §3.
  */
 const storedByDefault: ReadonlySet<number> = new Set([404, 405, 451]);

@@ -126,7 +126,8 @@ export function changeDatabase(path: string, change: (db: Database) => void): vo
 export type Unlock = () => void;
 
 /**
- * Locks a file, which is created when absent. The system releases the lock when the process dies.
+ * Locks a file, which is created when absent, as long as the returned function is referenced. The system releases the
+ * lock when the process dies.
  *
  * @returns Undefined when it is locked already, by this or another process.
  */

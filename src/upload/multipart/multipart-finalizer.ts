@@ -22,6 +22,7 @@ import type { Intake } from "../intake/item-intake.ts";
 import {
   becomeItem,
   failMultipart,
+  findMultipart,
   forgetParts,
   type MultipartFailure,
   type MultipartUpload,
@@ -44,10 +45,13 @@ export type Finalizer = Readonly<{
    */
   run: (upload: MultipartUpload, isPromised: boolean) => Promise<Taken>;
   /**
-   * Promises the result of a running finalization to a client. Called in the transaction that finds the upload in the
-   * state `finalizing`: a temporary failure that is written later then does not reopen the upload.
+   * Joins a running finalization. Called in the transaction that finds the upload in the state `finalizing`: a later
+   * transaction may end that state.
+   *
+   * @param isPromised - As in `run`.
+   * @returns `undefined` while this process does not finalize the upload.
    */
-  promise: (id: string) => void;
+  join: (id: string, isPromised: boolean) => Promise<Taken> | undefined;
   /** The phase; `undefined` while this process does not finalize the upload. */
   stage: (id: string) => FinalizeStage | undefined;
   /** Whether the queue is full. */
@@ -159,9 +163,11 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
       if (isPromised) job.isPromised = true;
       return job.done;
     },
-    promise: (id) => {
+    join: (id, isPromised) => {
       const job = jobs.get(id);
-      if (job !== undefined) job.isPromised = true;
+      if (job === undefined || job.hasFailed) return undefined;
+      if (isPromised) job.isPromised = true;
+      return job.done;
     },
     stage: (id) => jobs.get(id)?.stage,
     isFull: () => jobs.size >= waitingMax,
@@ -201,11 +207,16 @@ async function take(
   return await parts.intake.acceptStaged(staged, signal);
 }
 
-/** Ends an upload in the transaction of its item: releases the reservation, whose credits then pay. */
+/**
+ * Ends an upload in the transaction of its item: releases the reservation, whose credits then pay. Nothing is accepted
+ * for an upload that is open again, or expired, because the rows were read before that.
+ */
 function endOf({ id, paid }: MultipartUpload): NonNullable<Terms["alongside"]> {
   return async (tx, step, itemId) => {
     if (paid?.reservationId !== undefined) await voidReservation(tx, paid.reservationId, step);
-    await becomeItem(tx, id, itemId, step.now);
+    if (await becomeItem(tx, id, itemId, step.now)) return;
+    if ((await findMultipart(tx, id))?.itemId !== itemId)
+      throw new Failure("upload_rejected", { reason: "The upload is not being finalized." });
   };
 }
 

@@ -158,14 +158,15 @@ export async function beginFinalizing(
   );
 }
 
-/** Ends an upload as an item, and removes its list of parts. */
-export async function becomeItem(tx: Tx, id: string, itemId: string, now: number): Promise<void> {
-  await tx.run(
+/** Ends an upload as an item, and removes its list of parts. @returns Whether this call changed the row. */
+export async function becomeItem(tx: Tx, id: string, itemId: string, now: number): Promise<boolean> {
+  const changed = await tx.run(
     "UPDATE multipart_uploads SET state = 'finalized', item_id = ?, reservation_id = NULL, part_count = 0, " +
       "changed_at = ? WHERE id = ? AND state = 'finalizing'",
     ...[itemId, BigInt(now), id],
   );
-  await tx.run("DELETE FROM multipart_parts WHERE upload_id = ?", id);
+  if (changed === 1) await tx.run("DELETE FROM multipart_parts WHERE upload_id = ?", id);
+  return changed === 1;
 }
 
 /** Marks the upload as failed. Its reservation must be released. @returns Whether this call changed the row. */

@@ -135,9 +135,9 @@ export function createMultipart(parts: MultipartParts): Multipart {
   const claim = (id: string, payers: Payers, isPromised: boolean) =>
     ledger.write((tx) => claimNow(parts, tx, id, payers, isPromised));
 
-  function run(upload: MultipartUpload, isPromised: boolean): Promise<Taken> {
-    const done = finalizer.run(upload, isPromised);
-    ignoreRejection(done.then(() => shares.release(upload.id)));
+  function resultOf(id: string, claimed: Running, isPromised: boolean): Promise<Taken> {
+    const done = claimed.kind === "joined" ? claimed.done : finalizer.run(claimed.upload, isPromised);
+    ignoreRejection(done.then(() => shares.release(id)));
     return done;
   }
 
@@ -195,12 +195,12 @@ export function createMultipart(parts: MultipartParts): Multipart {
     },
     finalize: async (id, payers, signal) => {
       const claimed = await claim(id, payers, false);
-      return "upload" in claimed ? claimed : await untilStopped(run(claimed, false), signal);
+      return claimed.kind === "item" ? claimed.taken : await untilStopped(resultOf(id, claimed, false), signal);
     },
     finalizeLater: async (id, payers) => {
       const claimed = await claim(id, payers, true);
-      if ("upload" in claimed) return claimed;
-      ignoreRejection(run(claimed, true)); // the row has the outcome
+      if (claimed.kind === "item") return claimed.taken;
+      ignoreRejection(resultOf(id, claimed, true)); // the row has the outcome
       return undefined;
     },
     forget: shares.release,
@@ -232,10 +232,16 @@ async function findNow({ clock }: MultipartParts, tx: Tx, id: string): Promise<M
 /** Finds the upload of a part that may be written to its file. */
 async function findWritable(parts: MultipartParts, tx: Tx, id: string, part: Part): Promise<MultipartUpload> {
   const upload = await findNow(parts, tx, id);
+  if (upload.state === "finalized") throwLoss(await takenOf(tx, upload));
   checkPart(upload, part, parts.itemBytesMax);
   checkOwnStore(parts.storeName, upload);
   return upload;
 }
+
+type Running =
+  | Readonly<{ kind: "begun"; upload: MultipartUpload }>
+  /** In an object, because the transaction must not wait for it. */
+  | Readonly<{ kind: "joined"; done: Promise<Taken> }>;
 
 /**
  * Begins a finalization, or finds a running or finished one.
@@ -248,24 +254,23 @@ async function claimNow(
   id: string,
   payers: Payers,
   isPromised: boolean,
-): Promise<Taken | MultipartUpload> {
+): Promise<Running | Readonly<{ kind: "item"; taken: Taken }>> {
   const { finalizer, storeName, clock } = parts;
   const upload = await findNow(parts, tx, id);
   if (upload.state === "finalized") {
     const taken = await takenOf(tx, upload);
-    const loss = lossOf(taken);
-    if (loss === undefined) return taken;
-    throw new Failure("upload_rejected", { reason: loss.reason });
+    throwLoss(taken);
+    return { kind: "item", taken };
   }
   if (finalizer.stage(id) === undefined && finalizer.isFull()) throw new Failure("busy", { id });
   checkOwnStore(storeName, upload);
   if (upload.state === "finalizing") {
-    if (isPromised) finalizer.promise(id);
-    return upload;
+    const done = finalizer.join(id, isPromised);
+    return done === undefined ? { kind: "begun", upload } : { kind: "joined", done };
   }
   const size = wholeSize(await partsOf(tx, id));
   await beginFinalizing(tx, id, size, payers, clock());
-  return await findNow(parts, tx, id);
+  return { kind: "begun", upload: await findNow(parts, tx, id) };
 }
 
 async function make(
@@ -337,7 +342,13 @@ function endStatus(upload: MultipartUpload, taken: Taken): MultipartStatus {
 /** The failure of an item after it was accepted: its receipt no longer holds. */
 function lossOf({ upload: { state, failedReason } }: Taken): MultipartUpload["failure"] {
   if (state !== "failed") return undefined;
-  return { word: "INVALID", reason: `The item has failed, and its price is refunded: ${failedReason}` };
+  return { word: "INVALID", reason: `The item has failed: ${failedReason}` };
+}
+
+/** @throws Failure `upload_rejected` {reason} when the item has failed. */
+function throwLoss(taken: Taken): void {
+  const loss = lossOf(taken);
+  if (loss !== undefined) throw new Failure("upload_rejected", { reason: loss.reason });
 }
 
 /** Checks a part before its bytes arrive. */

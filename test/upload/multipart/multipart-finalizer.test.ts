@@ -113,6 +113,22 @@ describe("a finalization that fails while another client asks for it", () => {
     expect((await first.response).status).toBe(200);
   });
 
+  test("fails for that client too, and stays open, when its request is found before the failure is written", async () => {
+    const item = makeItem(new Uint8Array(100));
+    await payment.credit(item.account, 10_000n);
+    const id = await uploadOf(item);
+    fault = new Failure("pricing_oracle_unavailable");
+    const first = await finalizeUntilOutcome(id, "before");
+    const second = client.finalize(id);
+    await first.next; // the second client's request is the next write
+    fault = undefined;
+    first.pass();
+    expect([(await first.response).status, (await second).status]).toEqual([503, 503]);
+    expect(await client.status(id)).toMatchObject({ status: "ASSEMBLING" });
+    expect(await client.list(id)).toMatchObject({ chunks: [[0, item.bytes.length]] });
+    expect((await payment.credits.balance(item.account))?.winc).toBe(10_000n);
+  });
+
   test("gives its result to no client that asks when it is written", async () => {
     const item = makeItem(new Uint8Array(100));
     const id = await uploadOf(item);
@@ -162,14 +178,15 @@ describe("an upload whose item failed later, and is refunded", () => {
       await refundReservation(tx, attemptId(item.id, 1n), { now: clock.now(), makeId });
     });
 
-    const reason = "The item has failed, and its price is refunded: its file is cut short";
+    const reason = "The item has failed: its file is cut short";
     expect(await client.status(id)).toEqual({ status: "INVALID", timestamp: clock.now(), reason });
     expect(await client.list(id)).toMatchObject({ chunks: [], failedReason: "INVALID" });
     for (const how of ["-1", "finalize"] as const) {
       const response = await client.finalize(id, how);
       expect([response.status, await response.json()]).toEqual([400, reason]);
     }
-    expect((await client.put(id, 0, item.bytes)).status).toBe(400);
+    const part = await client.put(id, 0, item.bytes);
+    expect([part.status, await part.json()]).toEqual([400, reason]);
 
     const again = await uploadOf(item);
     expect(await (await client.finalize(again)).json()).toMatchObject({ id: item.id });
