@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdirSync, readdirSync, readFileSync, realpathSync, statfsSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { allColumns } from "../../src/store/index/index-types.ts";
@@ -187,8 +187,10 @@ test.skipIf(!canMount()).each([0, 0.3, 0.6, 0.9])(
       const { paths } = await (
         await fetch(`${program.line.gateway}/raw/${JSON.parse(published.out).manifest.id}`)
       ).json();
-      const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-      expect(Object.keys(paths)).toBeArrayOfSize(files.length);
+      const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && !entry.name.startsWith("."))
+        .map(({ parentPath, name }) => relative(folder, join(parentPath, name)));
+      expect(Object.keys(paths).toSorted()).toEqual(files.toSorted());
       const description = await fetch(`${program.line.gateway}/raw/${paths["snapshot.json"].id}`);
       expect(await description.text()).toBe(readFileSync(join(folder, "snapshot.json"), "utf8"));
     });
