@@ -53,9 +53,10 @@ export type Statements = Readonly<{
 const lateName = "LateWork";
 const lateText = "ledger work waits for something other than its transaction, or its database does not respond";
 
-/** Whether work was aborted because it took too long. */
+/** Whether work was aborted because it took too long, or because its database did not respond. */
 export function isLate(error: unknown): boolean {
-  return error instanceof Error && error.name === lateName;
+  const cause = error instanceof Failure ? error.cause : error;
+  return cause instanceof Error && cause.name === lateName;
 }
 
 /** Waits for a response, at most `timeoutMs`; then it throws an error for which `isLate` is true. */
@@ -73,16 +74,20 @@ export async function withinTime<Result>(response: Promise<Result>, timeoutMs: n
  * Runs work with a `tx` that ends with the work; after a failed statement all later ones fail.
  *
  * @returns The work's result, when all its statements succeeded.
- * @throws what the work threw, the error of a statement that it caught, or an Error after `workTimeoutMs`.
+ * @throws what the work threw, the error of a statement that it caught, or after `workTimeoutMs` an Error, which is
+ *   Failure `database_unavailable` while a statement has no response.
  */
 export async function runWork<Result>(statements: Statements, work: Work<Result>): Promise<Result> {
-  const { tx, end } = createTx(statements);
+  const { tx, isWaiting, end } = createTx(statements);
   try {
     const response = await withinTime(work(tx), workTimeoutMs);
     const broken = end();
     // PostgreSQL does not continue after a failed statement, so SQLite does not either.
     if (broken !== undefined) throw broken.error;
     return response;
+  } catch (error) {
+    if (!isLate(error) || !isWaiting()) throw error;
+    throw new Failure("database_unavailable", { reason: "the ledger's database does not respond" }, error);
   } finally {
     end();
   }
@@ -90,16 +95,20 @@ export async function runWork<Result>(statements: Statements, work: Work<Result>
 
 function createTx(statements: Statements) {
   let ended = false;
+  let waiting = 0; // statements without a response
   let broken: { error: unknown } | undefined;
 
   async function perform<Result>(call: () => Result | Promise<Result>): Promise<Result> {
     if (ended) throw new Error("the ledger transaction has ended");
     if (broken !== undefined) throw broken.error;
+    waiting += 1;
     try {
       return await call();
     } catch (error) {
       broken ??= { error };
       throw error;
+    } finally {
+      waiting -= 1;
     }
   }
 
@@ -113,6 +122,8 @@ function createTx(statements: Statements) {
   };
   return {
     tx,
+    /** Whether a statement has no response yet. */
+    isWaiting: () => waiting > 0,
     /** Ends it. @returns The first failure, if any. */
     end: () => {
       ended = true;

@@ -110,6 +110,20 @@ describeWith(postgresServer, "a network that drops everything from a command on"
     60_000,
   );
 
+  test.each(["read", "write"] as const)(
+    "ends a %s whose statement has no response as a database that is unavailable",
+    (kind) =>
+      throughNetwork(async (network) => {
+        const ledger = await openPostgresLedger(network.url);
+        network.dropFrom("SELECT 1 AS one");
+        const error = await ledger[kind]((tx) => tx.get("SELECT 1 AS one")).catch((thrown: unknown) => thrown);
+        expect(error).toMatchObject({ code: "database_unavailable" });
+        expect(await ledger.read((tx) => tx.get("SELECT 2 AS two"))).toEqual({ two: 2n });
+        await ledger.close();
+      }),
+    60_000,
+  );
+
   test.each([
     ["the start", "ledger_lock", openPostgresLedger],
     ["the comparison of a ledger with its folder", "to_regclass", readPostgresIdentity],
