@@ -2,12 +2,13 @@
  * Loads into ClickHouse over HTTP, against the engine's own import of the same files. Needs test/stores/node_modules.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openClickhouseStore } from "../../src/columnar/clickhouse-store.ts";
 import { createTables, insertFile } from "../../src/columnar/clickhouse-tables.ts";
 import { exportPartition, type LoadedPartition, readPartition } from "../../src/columnar/partition.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openExportRows } from "../../src/store/index/export-rows.ts";
 import { openClickhouseServer } from "../../test/support/clickhouse-server.ts";
 import { clickhouseEngine } from "../../test/support/helpers.ts";
@@ -53,7 +54,7 @@ export const clickhouseBench: Bench = {
       return [{ name: `${name}, ${items.toLocaleString("en")} items of 8 tags`, metric, reference, ratio, target }];
     } finally {
       await server.close();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

@@ -4,7 +4,7 @@
  * `FILES` names a folder whose files are used again. ClickHouse needs test/stores/node_modules.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openClickhouseStore } from "../../src/columnar/clickhouse-store.ts";
@@ -18,6 +18,7 @@ import {
 } from "../../src/columnar/partition.ts";
 import { createPostingKeys } from "../../src/columnar/posting-list.ts";
 import { createFindRows } from "../../src/columnar/store-rows.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import type { ExportBlock, ExportRow, ExportRows } from "../../src/store/index/export-rows.ts";
 import { noColumns, type PagePlan } from "../../src/store/index/index-types.ts";
 import { placeBounds } from "../../src/store/index/pages/page-plan.ts";
@@ -145,7 +146,7 @@ export const columnarBench: Bench = {
       const duckdb = await measureStore(await openDuckdbStore({ folder, libraryFolder: scratch }), "DuckDB", measured);
       return [...duckdb, ...(await measureClickhouse(join(scratch, "clickhouse"), measured))];
     } finally {
-      rmSync(scratch, { recursive: true, force: true });
+      removeFolder(scratch);
     }
   },
 };

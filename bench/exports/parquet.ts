@@ -2,13 +2,14 @@
  * Parquet exports: items a second from the index to files, and bytes an item takes in each table.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createPartitionWriter, openExportThreads } from "../../src/app/threads.ts";
 import { type PartitionWriter, runExport } from "../../src/columnar/export-run.ts";
 import type { ExportedFile } from "../../src/columnar/partition.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type Bench, perSecond } from "../harness.ts";
 import { fillIndex } from "../index/index-fill.ts";
 import { firstHeight } from "../index/index-items.ts";
@@ -79,7 +80,7 @@ export const parquetBench: Bench = {
       ];
     } finally {
       await pool.close();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

@@ -4,9 +4,10 @@
  * The rows are generated, so that no block has them: the proofs of a sample are measured with real items, and added.
  * @module
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { stableDepth } from "../../src/store/index/index-types.ts";
 import { type DevLine, repositoryRoot, startDev } from "../../test/support/program.ts";
 import { eventually } from "../../test/support/until.ts";
@@ -57,7 +58,7 @@ export const snapshotBench: Bench = {
       ];
     } finally {
       await dev.remove();
-      rmSync(work, { recursive: true, force: true });
+      removeFolder(work);
     }
   },
 };
@@ -109,7 +110,7 @@ async function exportUploaded(dataDir: string, folder: string, items: number, { 
   await fetch(`${node}/mine/${stableDepth}`, { method: "POST" });
   const countItems = async (): Promise<number> => {
     await fetch(`${node}/mine/10`, { method: "POST" });
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
     await cairn(dataDir, "export", folder, "--items-only");
     const count = "SELECT count(*) AS items FROM transactions WHERE is_data_item";
     return JSON.parse(await cairn(dataDir, "sql", count, "--folder", folder, "--json"))[0].items;

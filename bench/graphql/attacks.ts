@@ -3,10 +3,11 @@
  * alternately in one process.
  * @module
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { idFromBytes } from "../../src/arweave/id.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type Bench, type BenchSize, median, percentile } from "../harness.ts";
 import { startServed } from "../support/gateway-process.ts";
 import { fillIndex } from "./graphql.ts";
@@ -56,7 +57,7 @@ export const attacksBench: Bench = {
       ];
     } finally {
       await served.stop();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

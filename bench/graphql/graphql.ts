@@ -4,7 +4,7 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { graphqlSync } from "graphql";
@@ -16,6 +16,7 @@ import { createDocuments } from "../../src/graphql/graphql-server.ts";
 import { writeAr } from "../../src/graphql/shapes.ts";
 import { assert } from "../../src/lib/assert.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import {
   allColumns,
@@ -77,7 +78,7 @@ export const graphqlBench: Bench = {
       reader.close();
       return rows;
     } finally {
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

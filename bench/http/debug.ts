@@ -2,13 +2,14 @@
  * The debug record over a small and a large index: it is built from stored counts, so both take the same time.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { addressOf, blockHashFromBytes, idFromBytes } from "../../src/arweave/id.ts";
 import { createDebug } from "../../src/gateway/administration/debug.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { writeJson } from "../../src/lib/json.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { type IndexWriter, openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { type Bench, type BenchSize, inOrder } from "../harness.ts";
@@ -54,7 +55,7 @@ export const debugBench: Bench = {
     } finally {
       small.reader.close();
       large.reader.close();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

@@ -3,7 +3,7 @@
  * against one subscriber, in the thread that reads the journal; without sockets.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { addressOf, type Id, idFromBytes } from "../../src/arweave/id.ts";
@@ -13,6 +13,7 @@ import { type EventFormat, namedEvents } from "../../src/gateway/events/event-te
 import { subscriptionFormat } from "../../src/http/graphql/subscription-response.ts";
 import { assert } from "../../src/lib/assert.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import type { PendingRow } from "../../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../../src/store/index/index-writer.ts";
@@ -104,7 +105,7 @@ async function secondsOf(rows: number, subscribers: number, { rows: filter, form
     await hub.close();
     reader.close();
     writer.close();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

@@ -8,10 +8,11 @@
  * Source: docs/roadmap.md.
  * @module
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { idFromBytes } from "../../src/arweave/id.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
 import { startServed } from "../support/gateway-process.ts";
 import { runLoad } from "../support/http-client.ts";
@@ -73,7 +74,7 @@ export const httpBench: Bench = {
       await cairn.stop();
       nginx.stop();
       floor.stop();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

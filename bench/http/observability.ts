@@ -4,10 +4,11 @@
  * that of all threads of the server.
  * @module
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { idFromBytes } from "../../src/arweave/id.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
 import { type Observed, startServed } from "../support/gateway-process.ts";
 import { runLoad } from "../support/http-client.ts";
@@ -61,7 +62,7 @@ export const observabilityBench: Bench = {
     } finally {
       await Promise.all(Object.values(servers).map(({ stop }) => stop()));
       collector.close();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

@@ -3,10 +3,11 @@
  * requests for a body of the same size by its id. CPU time is measured as in http.ts.
  * @module
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { idFromBytes } from "../../src/arweave/id.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
 import { startServed } from "../support/gateway-process.ts";
 import { runLoad } from "../support/http-client.ts";
@@ -66,7 +67,7 @@ export const routesBench: Bench = {
       rows.push(await measureLimited(folder, size));
     } finally {
       await served.stop();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
     return rows;
   },

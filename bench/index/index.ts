@@ -5,11 +5,12 @@
  * bytes per item, measured on such a machine.
  * @module
  */
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { allColumns, type IndexReader, type PagePlan } from "../../src/store/index/index-types.ts";
 import { filterFolderOf } from "../../src/store/index/parts/part-filter.ts";
@@ -46,7 +47,7 @@ export const indexBench: Bench = {
       reader.close();
       return rows;
     } finally {
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

@@ -3,7 +3,7 @@
  * another process of `cairn dev` serves as a node.
  * @module
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { writeBundle } from "../../src/arweave/bundle.ts";
@@ -13,6 +13,7 @@ import { readWallet } from "../../src/arweave/wallet.ts";
 import { openNode } from "../../src/chain/node.ts";
 import { postData } from "../../src/dev/sample/sample-site.ts";
 import { assert } from "../../src/lib/assert.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type DevLine, firstLine, repositoryRoot, startDev } from "../../test/support/program.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
 import { memoryOf } from "../support/memory.ts";
@@ -147,6 +148,6 @@ async function indexChain(
   } finally {
     child.kill("SIGKILL");
     await child.exited;
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }

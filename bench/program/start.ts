@@ -2,9 +2,10 @@
  * Time from the start of the program to its first response, and its memory when idle.
  * @module
  */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { firstLine, repositoryRoot } from "../../test/support/program.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
 import { memoryOf } from "../support/memory.ts";
@@ -71,6 +72,6 @@ async function startOnce(command: readonly string[], readsMemory: boolean) {
   } finally {
     child.kill("SIGKILL");
     await child.exited;
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }

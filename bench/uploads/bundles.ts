@@ -3,13 +3,14 @@
  * hash of their bytes. The node runs in another process, which is not counted.
  * @module
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { checkItem, createDataItem } from "../../src/arweave/data-item.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { winc } from "../../src/arweave/winston.ts";
 import { assert } from "../../src/lib/assert.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openLedger } from "../../src/store/ledger/open-ledger.ts";
 import { itemFolder, makeItemFolders, openSegments } from "../../src/store/uploads/item-files.ts";
 import { accountOf } from "../../src/upload/intake/charge-item.ts";
@@ -98,7 +99,7 @@ async function measureRound(batches: Iterable<readonly Uint8Array[]>) {
   } finally {
     await node.close();
     devnet.close();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

@@ -7,10 +7,11 @@
  * @module
  */
 import { Database } from "bun:sqlite";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { assert } from "../../src/lib/assert.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import type { LedgerDatabase } from "../../src/store/ledger/ledger-database.ts";
 import { openPostgresLedger } from "../../src/store/ledger/postgres-ledger.ts";
 import { openSqliteLedger } from "../../src/store/ledger/sqlite-ledger.ts";
@@ -56,7 +57,7 @@ export const ledgerBench: Bench = {
       bare.close();
       return rows;
     } finally {
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

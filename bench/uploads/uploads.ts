@@ -19,6 +19,7 @@ import { createSolanaSigner } from "../../src/arweave/signers/ed25519.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { readWallet } from "../../src/arweave/wallet.ts";
 import { assert } from "../../src/lib/assert.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { accountOf } from "../../src/upload/intake/charge-item.ts";
 import { startDev } from "../../test/support/program.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
@@ -61,7 +62,7 @@ export const uploadsBench: Bench = {
       ];
     } finally {
       await served.stop();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

@@ -7,11 +7,12 @@
  * difference this machine allows (cold-floor-served.ts).
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { chunkSize } from "../../src/arweave/merkle.ts";
 import { chunksAhead } from "../../src/content/root-reads.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
 import { type NodeRoot, startServed } from "../support/gateway-process.ts";
 import { takePeak } from "../support/memory.ts";
@@ -39,7 +40,7 @@ export const coldBench: Bench = {
       return await measureRounds(url, node, { served, least, relay });
     } finally {
       await Promise.all([served, least, relay, node].map(({ stop }) => stop()));
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

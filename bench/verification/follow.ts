@@ -3,7 +3,7 @@
  * bodies from the same node.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { openNode } from "../../src/chain/node.ts";
@@ -15,6 +15,7 @@ import { createByteBudget } from "../../src/lib/byte-budget.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { createSemaphore } from "../../src/lib/semaphore.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { createIndexWriterCalls, type WriteJob } from "../../src/store/index/index-writer-calls.ts";
@@ -57,7 +58,7 @@ export const followBench: Bench = {
       ];
     } finally {
       await closers.closeAll();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

@@ -2,7 +2,7 @@
  * A large bundle from disk to index through the real threads: throughput, and delay of the event loop.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,6 +16,7 @@ import { bundleLimitsDefault } from "../../src/indexing/unbundle.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import type { BlockRows, BundleRow } from "../../src/store/index/index-types.ts";
 import { createIndexWriterCalls, type WriteJob } from "../../src/store/index/index-writer-calls.ts";
@@ -55,7 +56,7 @@ export const unbundleBench: Bench = {
       ];
     } finally {
       await closers.closeAll();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
 };

@@ -2,7 +2,7 @@
  * `cairn dev`: the development chain, the sandbox, all services, funded wallets and a sample site.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DataFolder, dataFolderAt, takeFolder } from "../app/data-folder.ts";
@@ -22,6 +22,7 @@ import { checkPortFree, reachableHost } from "../http/listener.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import { type Log, openLineWriter, standardOutput } from "../lib/log.ts";
+import { removeFolder } from "../lib/remove-folder.ts";
 import type { MakeRsaJwk } from "../lib/rsa.ts";
 import { giveStartingCredits } from "../payment/credits/credits.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
@@ -144,7 +145,7 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
 /** A temporary folder. It is removed after every part that uses it is closed. */
 function ephemeralFolder(closers: Closers): string {
   const folder = mkdtempSync(join(tmpdir(), "cairn-"));
-  closers.add("folder", () => rmSync(folder, { recursive: true, force: true }));
+  closers.add("folder", () => removeFolder(folder));
   return folder;
 }
 

@@ -13,7 +13,6 @@ import {
   mkdtempSync,
   openSync,
   renameSync,
-  rmSync,
   statSync,
   writeSync,
 } from "node:fs";
@@ -24,6 +23,7 @@ import { exitCodes, misuse } from "../app/complaints.ts";
 import { openHttp } from "../lib/http-client.ts";
 import { printable } from "../lib/printable.ts";
 import { bytesText } from "../lib/quantity-text.ts";
+import { removeFolder } from "../lib/remove-folder.ts";
 import { untilStopped } from "../lib/stop.ts";
 import { isClosedPipe } from "./print.ts";
 import { readServiceUrl } from "./service-client.ts";
@@ -52,7 +52,7 @@ export async function runGet(options: GetOptions): Promise<number> {
   const assumptions = await readAssumptions({ id: options.id, blockHash, owner, txRoot: undefined, block: undefined });
   const gateway = readServiceUrl(options.gateway, "--gateway");
   const folder = temporaryFolder(output);
-  const remove = () => rmSync(folder, { recursive: true, force: true });
+  const remove = () => removeFolder(folder);
   const stop = new AbortController();
   let signalCode: number | undefined;
   const onInterrupt = (name: "SIGINT" | "SIGTERM") => {

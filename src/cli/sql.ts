@@ -2,7 +2,7 @@
  * `cairn sql`: read-only SQL over a folder of exported files, as a table, JSON or CSV. Rows are printed as they arrive.
  * @module
  */
-import { mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, realpathSync, statSync } from "node:fs";
 import { availableParallelism, tmpdir, totalmem } from "node:os";
 import { join, resolve } from "node:path";
 import { exitCodes, misuse } from "../app/complaints.ts";
@@ -12,6 +12,7 @@ import { openSqlFolder, RejectedSql, type SqlFolder } from "../columnar/duckdb-s
 import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
 import { jsonText, printable, printableLines } from "../lib/printable.ts";
+import { removeFolder } from "../lib/remove-folder.ts";
 import { untilStopped } from "../lib/stop.ts";
 import { isClosedPipe } from "./print.ts";
 
@@ -57,7 +58,7 @@ export async function runSql(config: Config, options: SqlCommandOptions): Promis
   } finally {
     process.off("SIGINT", onInterrupt);
     opened?.close();
-    rmSync(spillFolder, { recursive: true, force: true });
+    removeFolder(spillFolder);
   }
 }
 

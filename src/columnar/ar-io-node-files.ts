@@ -8,10 +8,11 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Tag } from "../arweave/tags.ts";
 import { Failure } from "../failures.ts";
+import { removeFolder } from "../lib/remove-folder.ts";
 import type { ExportBlock, ExportRow } from "../store/index/export-rows.ts";
 import { packPlace } from "../store/index/place.ts";
 import {
@@ -105,7 +106,7 @@ export async function openForeignFiles(
 ): Promise<ForeignFiles> {
   const folder = realpathSync(source);
   const spillFolder = join(storeFolder, "import.part");
-  const removeSpills = () => rmSync(spillFolder, { recursive: true, force: true });
+  const removeSpills = () => removeFolder(spillFolder);
   // An import that was killed has left its files.
   removeSpills();
   mkdirSync(spillFolder, { mode: 0o700 });

@@ -9,6 +9,7 @@
 import { createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
+import { removeFolder } from "../lib/remove-folder.ts";
 import { replaceFile } from "../store/durable-file.ts";
 import type { ExportBlock, ExportRow, ExportRows } from "../store/index/export-rows.ts";
 import {
@@ -398,7 +399,7 @@ function sizeOf(folder: string, path: string): number | undefined {
 /** Removes a partition; its record first, without which its files are not read. */
 export function removePartition(folder: string, heights: PartitionHeights): void {
   forgetPartition(folder, heights);
-  for (const table of exportTables) rmSync(join(folder, directoryOf(table, heights)), { recursive: true, force: true });
+  for (const table of exportTables) removeFolder(join(folder, directoryOf(table, heights)));
 }
 
 /** Removes the record of a partition, without which its files are not read. */

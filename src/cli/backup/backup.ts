@@ -24,6 +24,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { createClosers } from "../../lib/closers.ts";
 import { jsonText, printable } from "../../lib/printable.ts";
 import { bytesText, countText, durationText } from "../../lib/quantity-text.ts";
+import { removeFolder } from "../../lib/remove-folder.ts";
 import { readIdentity } from "../../store/database-identity.ts";
 import { syncFolder } from "../../store/durable-file.ts";
 import { checkLedger } from "../../store/ledger/ledger-check.ts";
@@ -78,7 +79,7 @@ export async function runBackup(config: Config, { target, withIndex, json }: Bac
   } catch (error) {
     bar.end();
     // Without its record it is not a backup; a later attempt needs an empty folder.
-    for (const name of namesIn(to)) rmSync(join(to, name), { recursive: true, force: true });
+    for (const name of namesIn(to)) removeFolder(join(to, name));
     throw error;
   } finally {
     await closers.closeAll();

@@ -7,9 +7,10 @@
  * @module
  */
 import { constants, Database, type SQLQueryBindings } from "bun:sqlite";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { removeFolder } from "../../lib/remove-folder.ts";
 import { linkOrCopyFile } from "../durable-file.ts";
 import { closeDatabase, namingFile, prepare, prepareQuery, type Query } from "../sqlite.ts";
 
@@ -63,7 +64,7 @@ export function openSourceDatabase(path: string, scratch: string): SourceDatabas
     },
     close: () => {
       closeDatabase(db);
-      rmSync(scratch, { recursive: true, force: true });
+      removeFolder(scratch);
     },
   };
 }
@@ -78,7 +79,7 @@ function opened(path: string, scratch: string): Database {
     db.run("SELECT count(*) FROM sqlite_schema");
     return db;
   } catch (error) {
-    rmSync(scratch, { recursive: true, force: true });
+    removeFolder(scratch);
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`${path} cannot be read as a SQLite database: ${reason}`, { cause: error });
   }
@@ -92,7 +93,7 @@ function openImmutable(path: string): Database {
 
 /** Opens a link to the file, with a copy of its log. SQLite creates the file of shared memory beside the link. */
 function openWithLog(path: string, scratch: string): Database {
-  rmSync(scratch, { recursive: true, force: true });
+  removeFolder(scratch);
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
   const link = join(scratch, basename(path));
   linkOrCopyFile(path, link);
