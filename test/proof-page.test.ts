@@ -4,11 +4,12 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { writeBundle } from "../src/arweave/bundle.ts";
 import { readProof } from "../src/arweave/proof.ts";
+import { removeFolder } from "../src/lib/remove-folder.ts";
 import { ecdsa, ecdsaJwk } from "./dev/devnet/support.ts";
 import { askProof, bundleTags, check, ed25519, makeItem, postChunked, textBytes } from "./http/proof-chain.ts";
 import { repositoryRoot } from "./support/program.ts";
@@ -18,7 +19,7 @@ const docs = resolve(repositoryRoot, "docs");
 const exampleFile = join(docs, "proof-example.json");
 const page = readFileSync(join(docs, "proof.md"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "cairn-page-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 /** The example: the second of two items, on a chain of fixed keys, seed and time. */
 const items = ["One stone on another.", "And one on top of it."].map((text) => makeItem(textBytes(text), ed25519));

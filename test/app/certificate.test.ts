@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { readConfig } from "../../src/config/config.ts";
 import { openListener } from "../../src/http/listener.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type CertificateFiles, makeCertificate, openssl } from "../support/certificates.ts";
 import { describeWith, testWith } from "../support/helpers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
@@ -53,7 +54,7 @@ describeWith(openssl, "https", () => {
   });
   afterAll(async () => {
     await stack?.close();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   });
 
   test("serves the gateway and administration with the certificate", async () => {

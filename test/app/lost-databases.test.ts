@@ -21,6 +21,7 @@ import { join, resolve } from "node:path";
 import { type DatabaseName, databaseNames, dataFolderAt } from "../../src/app/data-folder.ts";
 import { claimDatabases, examineDatabases } from "../../src/app/databases.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openAdministration } from "../../src/store/administration-database.ts";
 import { openBlockList } from "../../src/store/block-list.ts";
 import { openExtentMap } from "../../src/store/extents/extent-map.ts";
@@ -31,7 +32,7 @@ import { repositoryRoot } from "../support/program.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
 
 const made = mkdtempSync(join(tmpdir(), "cairn-databases-"));
-afterAll(() => rmSync(made, { recursive: true, force: true }));
+afterAll(() => removeFolder(made));
 
 const settings = { LEDGER_URL: undefined, WEBHOOK_TARGET_SERVERS: ["http://127.0.0.1:1/"] };
 const clock = () => 1_800_000_000_000;

@@ -5,8 +5,8 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
 import { readConfig } from "../../src/config/config.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
@@ -69,7 +69,7 @@ describe.each(cases)("SERVICES=$SERVICES", ({ SERVICES, services, asksPrice, ask
 
 describe("a gateway whose uploads are switched off", () => {
   let folder = "";
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  afterAll(() => removeFolder(folder));
 
   test("serves what was accepted before, and says that it is not posted", async () => {
     const environment = { UPLOAD_BUNDLE_WAIT_MS: "86400000" };

@@ -5,9 +5,10 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { complaintsIn, runCairn } from "../cli/command.ts";
 import { testAddress } from "../support/payment.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
@@ -23,7 +24,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   await program?.remove();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 /** Runs a command where the program's folder is the data folder, so that its wallet is found. */

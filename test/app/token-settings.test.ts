@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isMisuse } from "../../src/app/complaints.ts";
@@ -13,6 +13,7 @@ import { readConfig } from "../../src/config/config.ts";
 import { encodeBech32 } from "../../src/lib/base-encodings.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openTestPayment, type TestPayment } from "../support/payment.ts";
 
 const address = "0x2222222222222222222222222222222222222222";
@@ -103,7 +104,7 @@ describe("a token of the price rules", () => {
     const tokens = { "base-gold": { contract, decimals: 8, feedId: "gold" } };
     writeFileSync(rules, JSON.stringify({ tokens }));
   });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  afterAll(() => removeFolder(folder));
 
   const faultsOf = (environment: Readonly<Record<string, string>>) => {
     const { complaints, config } = readConfig({ ...environment, PAYMENT_RULES_FILE: rules }, "serve");

@@ -5,11 +5,12 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { readWallet } from "../../src/arweave/wallet.ts";
 import type { Devnet } from "../../src/dev/devnet/devnet.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openTestDevnet, serve, type TestNode } from "../dev/devnet/support.ts";
 import { freePorts, repositoryRoot } from "../support/program.ts";
 import { rsaKeys } from "../support/rsa-keys.ts";
@@ -93,7 +94,7 @@ async function start(environment: Readonly<Record<string, string>>) {
     stop: async () => {
       child.kill("SIGTERM");
       const code = await child.exited;
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
       return { code, errors: await errors };
     },
   };

@@ -2,16 +2,17 @@
  * Receipts: signed by a thread, the same to the byte whenever they are requested, and of no other party's making.
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { type ReceiptTerms, verifyReceipt } from "../../src/arweave/receipt.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { signReceipts } from "../../workers/receipts.ts";
 import { rsaKeys } from "../support/rsa-keys.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-receipts-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 /** The size of the key changes nothing of the rules; a small one is made faster. */
 const jwk = rsaKeys["2048"];

@@ -4,9 +4,10 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
 
@@ -22,7 +23,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await program?.remove();
-  rmSync(away, { recursive: true, force: true });
+  removeFolder(away);
 });
 
 test("a binary of `bun build --compile src/main.ts`, which lacks the workers, says how to build it", () => {
@@ -177,6 +178,6 @@ function buildInACopy(): void {
     stderr: "pipe",
   });
   writeFileSync(join(away, "build.log"), built.stderr.toString());
-  rmSync(copy, { recursive: true, force: true });
+  removeFolder(copy);
   if (built.exitCode !== 0) throw new Error(`the build failed: ${built.stderr.toString()}`);
 }

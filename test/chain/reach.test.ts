@@ -3,12 +3,13 @@
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openNode } from "../../src/chain/node.ts";
 import { createReach, isPublicAddress, type ReachRules } from "../../src/chain/reach.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { makeCertificate, openssl } from "../support/certificates.ts";
 import { testWith } from "../support/helpers.ts";
 import { openFaultServer } from "./fault-server.ts";
@@ -187,7 +188,7 @@ describe("S1: a call", () => {
       stderr: "inherit",
     });
     const said = JSON.parse(await new Response(child.stdout).text());
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
     expect(said).toEqual([7, "connect", 7]);
   });
 

@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -14,10 +14,11 @@ import {
   rootSourceFault,
 } from "../../src/chain/root-manifest.ts";
 import { utf8Bytes } from "../../src/lib/bytes.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { madeId } from "./data-node.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-root-manifest-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 const id = madeId(1);
 const here: RootLocation = { kind: "file", path: "/index/manifest.json" };

@@ -14,6 +14,7 @@ import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openBlockList } from "../../src/store/block-list.ts";
 import { openExtents } from "../../src/store/extents/extents.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
@@ -33,7 +34,7 @@ import { runCairn } from "./command.ts";
 const smallDisk: Need = { there: canMount(), what: "the right to mount a tmpfs" };
 
 const root = mkdtempSync(join(tmpdir(), "cairn-ar-io-node-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+afterAll(() => removeFolder(root));
 
 /** Runs the import into a folder of its own. */
 async function imported(source: string, target: string, environment: Record<string, string> = {}) {

@@ -5,11 +5,12 @@
  * @module
  */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { commands } from "../../src/cli/commands.ts";
 import { completionScript } from "../../src/cli/completions.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { describeWith, type Need } from "../support/helpers.ts";
 import { runCairn } from "./command.ts";
 
@@ -20,7 +21,7 @@ const scripts = { bash: join(folder, "cairn.bash"), zsh: join(folder, "_cairn"),
 beforeAll(async () => {
   for (const [shell, path] of Object.entries(scripts)) writeFileSync(path, await completionScript(program, shell));
   writeFileSync(join(folder, "site.html"), "");
-  return () => rmSync(folder, { recursive: true, force: true });
+  return () => removeFolder(folder);
 });
 
 /** Words typed so far, the last one incomplete, and its completions. */

@@ -3,14 +3,15 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readConfig } from "../../src/config/config.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { runCairn } from "./command.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-explain-env-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 async function explained(text: string, ...more: string[]) {
   const path = join(folder, "operator.env");

@@ -3,8 +3,8 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
 import { dirname } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { freePorts, type RunningProgram, startDev } from "../support/program.ts";
 import { complaintsIn } from "./command.ts";
 import { readerFolder, readmeBlocks } from "./readme-section.ts";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   await program?.remove();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 const [commands = ""] = readmeBlocks("Upload and pay");

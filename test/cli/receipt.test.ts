@@ -7,12 +7,13 @@ import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { repositoryRoot } from "../support/program.ts";
 import { runCairn } from "./command.ts";
 import { fakeReceipt } from "./upload-service.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-receipt-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 const id = Buffer.alloc(32, 7).toString("base64url");
 const good = fakeReceipt(id);

@@ -3,10 +3,11 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, mkdtempSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startedAs, typedProgram } from "../../src/cli/environment.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 
 const started = { main: "/home/me/cairn/src/main.ts", cwd: "/home/me/cairn", bunVersion: "1.4.5" };
 const bun = { execPath: "/usr/local/bin/bun", hasBun: true };
@@ -33,6 +34,6 @@ test("bun counts as installed only in a permanent folder: not that of npx, nor t
     expect(startedAs([...passing, binIn("bin")].join(":")).hasBun).toBe(true);
     expect(startedAs("").hasBun).toBe(false);
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 });

@@ -2,9 +2,10 @@
  * Text of other machines is escaped: no command prints control characters of it, and it never begins a new line.
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openSqliteLedger } from "../../src/store/ledger/sqlite-ledger.ts";
 import { user } from "../../src/store/ledger/transfers.ts";
 import { rsaKey } from "../support/signers.ts";
@@ -32,7 +33,7 @@ const uploads = openFakeUploadService();
 afterAll(async () => {
   await liar.stop(true);
   await uploads.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 function write(path: string, text: string | Uint8Array): string {

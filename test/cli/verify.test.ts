@@ -24,6 +24,7 @@ import { shieldNames } from "../../src/cli/run.ts";
 import { verifyAtGateway } from "../../src/cli/verify-gateway.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { ecdsa, rsa } from "../dev/devnet/support.ts";
 import { askProof, openProofChain } from "../http/proof-chain.ts";
 import { repositoryRoot } from "../support/program.ts";
@@ -57,7 +58,7 @@ const liar = Bun.serve({
 afterAll(async () => {
   http.close();
   await liar.stop(true);
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
   await chain.stack.close();
 });
 

@@ -7,9 +7,10 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { generateKeyPairSync, randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { describeWith, type Need } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
@@ -43,7 +44,7 @@ describeWith(arkb, "arkb", () => {
 
   afterAll(async () => {
     await program?.remove();
-    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+    if (folder !== undefined) removeFolder(folder);
   });
 
   /** Runs a command with a wallet. @returns Its output. After `--`, an id that begins with a dash is not an option. */

@@ -4,10 +4,11 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodeBech32 } from "../../src/lib/base-encodings.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type KyveNode, kyveSend, openKyveNode } from "../payment/tokens/kyve-node.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
@@ -64,7 +65,7 @@ describeWith(anvilNeed, "payments in KYVE and in listed tokens", () => {
     await program?.remove();
     await anvil?.close();
     await kyve?.close();
-    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+    if (folder !== undefined) removeFolder(folder);
   });
 
   const ask = async (path: string): Promise<Result> => {

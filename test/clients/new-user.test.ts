@@ -6,10 +6,11 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Browser, Page } from "playwright-core";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { runCairn } from "../cli/command.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { freePorts, type RunningProgram, startDev } from "../support/program.ts";
@@ -73,7 +74,7 @@ describeWith(needs, "a new user", () => {
   afterAll(async () => {
     await browser?.close();
     await program?.remove();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   });
 
   async function killAndStart(): Promise<void> {

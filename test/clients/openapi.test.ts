@@ -4,11 +4,12 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { validate } from "@readme/openapi-parser";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 
 const here = import.meta.dir;
@@ -32,7 +33,7 @@ describe("the API reference", () => {
   }, 120_000);
   afterAll(async () => {
     await program?.remove();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   });
 
   async function run(...words: string[]): Promise<string> {

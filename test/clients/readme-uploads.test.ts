@@ -3,8 +3,9 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { readerFolder, readmeBlocks } from "../cli/readme-section.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { startDev } from "../support/program.ts";
@@ -38,7 +39,7 @@ describeWith(clientLibraries, "README's lines for the published SDK", () => {
       expect([opened.status, await opened.text()]).toEqual([200, "<h1>Hello</h1>"]);
     } finally {
       await program.remove();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   }, 120_000);
 });

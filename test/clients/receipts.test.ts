@@ -5,9 +5,10 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { openTestUpload, type TestUpload, testItem } from "../support/upload.ts";
 import { makeReceiptKey } from "../support/upload-parts.ts";
@@ -50,7 +51,7 @@ for (const bits of [2_048, 4_096] as const)
     }, 120_000);
     afterAll(async () => {
       await upload.close();
-      rmSync(root, { recursive: true, force: true });
+      removeFolder(root);
     });
 
     test("hold, and name the key that signed them", async () => {

@@ -3,9 +3,10 @@
  * Run: `bun test/clients/screenshot.ts`. It needs ports 3000 to 3003 and 1984, and the packages of test/clients.
  * @module
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { repositoryRoot } from "../support/program.ts";
 import { openBrowser } from "./browser.ts";
 
@@ -65,5 +66,5 @@ try {
   await browser.close();
   program.kill();
   await program.exited;
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 }

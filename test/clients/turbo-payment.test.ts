@@ -5,9 +5,10 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
@@ -40,7 +41,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
 
   afterAll(async () => {
     await program?.remove();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   });
 
   describe("for a wallet that never paid", () => {

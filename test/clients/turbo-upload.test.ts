@@ -7,9 +7,10 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
-import { appendFileSync, createReadStream, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, createReadStream, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
@@ -38,7 +39,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
 
   afterAll(async () => {
     await program?.remove();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   });
 
   /** One key of every chain. */

@@ -5,12 +5,13 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { createDataItem } from "../../src/arweave/data-item.ts";
 import { createArweaveSigner } from "../../src/arweave/signers/arweave.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
@@ -38,7 +39,7 @@ describeWith(browserNeed, "the page for uploads", () => {
   afterAll(async () => {
     await chromium?.close();
     await program?.remove();
-    rmSync(files, { recursive: true, force: true });
+    removeFolder(files);
   });
 
   async function openPage(width = 1_280, colorScheme: "light" | "dark" = "light"): Promise<Page> {

@@ -5,13 +5,14 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem } from "../../src/arweave/data-item.ts";
 import { idOfSignature } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { testKey } from "../support/signers.ts";
@@ -56,7 +57,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
   afterAll(async () => {
     await liar?.stop(true);
     await program?.remove();
-    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+    if (folder !== undefined) removeFolder(folder);
   });
 
   const read = (path: string) => fetch(new URL(path, program.line.gateway));

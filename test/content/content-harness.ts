@@ -3,7 +3,7 @@
  * @module
  */
 import { afterEach } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Address, BlockHash, Id } from "../../src/arweave/id.ts";
@@ -17,6 +17,7 @@ import { type ContentChecks, type GatewayContentStore, openContent } from "../..
 import { systemClock } from "../../src/lib/clock.ts";
 import type { HttpTimeouts } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type Extents, openExtents } from "../../src/store/extents/extents.ts";
 import { openFoundItems } from "../../src/store/found-items.ts";
 import type { ItemSpan, Located, PageBlock } from "../../src/store/index/index-types.ts";
@@ -195,7 +196,7 @@ export function openHarness(options: HarnessOptions): Harness {
     closeKeeping: closeParts,
     close: async () => {
       await closeParts();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     },
   };
 }

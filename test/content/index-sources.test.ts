@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idBytes } from "../../src/arweave/id.ts";
@@ -13,6 +13,7 @@ import { openRootFiles } from "../../src/chain/root-files.ts";
 import { Failure } from "../../src/failures.ts";
 import { utf8Bytes } from "../../src/lib/bytes.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { madeId } from "../chain/data-node.ts";
 import { type FaultServer, openFaultServer, rangeResult } from "../chain/fault-server.ts";
 import { writeRootIndex } from "../support/cdb64.ts";
@@ -51,7 +52,7 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await fixture.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 function harnessOf(...rootFiles: readonly string[]): Harness {

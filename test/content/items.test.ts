@@ -5,7 +5,7 @@
  * @module
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idBytes } from "../../src/arweave/id.ts";
@@ -14,6 +14,7 @@ import type { ContentChecks } from "../../src/content/content.ts";
 import type { OpenContent } from "../../src/content/opened-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { checkBlockNames, checkItem } from "../../workers/verify.ts";
 import { isChunkRequest, madeId } from "../chain/data-node.ts";
 import { type Fault, type FaultServer, openFaultServer, rangeResult } from "../chain/fault-server.ts";
@@ -75,7 +76,7 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await fixture.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 function harnessOf(options: Partial<HarnessOptions> = {}): Harness {

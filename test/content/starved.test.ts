@@ -5,10 +5,11 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openExtents } from "../../src/store/extents/extents.ts";
 import { type DataNode, openDataNode } from "../chain/data-node.ts";
 import { type Need, testWith } from "../support/helpers.ts";
@@ -22,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await node.stop();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 const works = (...command: string[]) =>

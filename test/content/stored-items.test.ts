@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idBytes } from "../../src/arweave/id.ts";
@@ -12,6 +12,7 @@ import type { OpenContent } from "../../src/content/opened-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openFoundItems, type StoredPlace } from "../../src/store/found-items.ts";
 import { madeId } from "../chain/data-node.ts";
 import { writeRootIndex } from "../support/cdb64.ts";
@@ -44,7 +45,7 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await fixture.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 /** A fixture whose places are stored; each test has its own folder, which outlives the fixture. */

@@ -4,13 +4,14 @@
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { SQL } from "bun";
 import { dataFolderAt } from "../../src/app/data-folder.ts";
 import { claimDatabases } from "../../src/app/databases.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openLedger } from "../../src/store/ledger/open-ledger.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type PostgresServer, postgresServer, startPostgres } from "../support/postgres-server.ts";
@@ -20,7 +21,7 @@ const made = mkdtempSync(join(tmpdir(), "cairn-databases-"));
 let server: PostgresServer | undefined;
 afterAll(async () => {
   await server?.remove();
-  rmSync(made, { recursive: true, force: true });
+  removeFolder(made);
 });
 
 let folders = 0;

@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
@@ -11,6 +11,7 @@ import { findExportFolder } from "../../src/gateway/administration/export-folder
 import { type ExportOptions, type ExportsOptions, openExports } from "../../src/gateway/administration/exports.ts";
 import { yieldToEventLoop } from "../../src/lib/event-loop.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openAdministration } from "../../src/store/administration-database.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
 
@@ -29,7 +30,7 @@ beforeAll(() => {
   symlinkSync(join(root, "round"), join(root, "round"));
   symlinkSync(root, join(folder, "alias"));
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 describe("F1: a folder to export to", () => {
   test.each([

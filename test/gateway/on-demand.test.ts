@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeFolder } from "../../src/app/data-folder.ts";
@@ -16,6 +16,7 @@ import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { madeId } from "../chain/data-node.ts";
 import { bundleOf, bundleTags, makeItem, makeNested, placesIn } from "../content/bundles.ts";
 import { chunkPosts, openTestDevnet, post, rsa, serve, statedOf, type TestNode } from "../dev/devnet/support.ts";
@@ -104,7 +105,7 @@ afterAll(async () => {
   for (const { close } of running.toReversed()) await close();
   await node.close();
   devnet.close();
-  for (const each of folders) rmSync(each, { recursive: true, force: true });
+  for (const each of folders) removeFolder(each);
 });
 
 const get = (gateway: Running, path: string, headers: Record<string, string> = {}, method = "GET") =>

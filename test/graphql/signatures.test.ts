@@ -3,11 +3,12 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { idOfSignature } from "../../src/arweave/id.ts";
 import { createSignatureSource, type SignatureIndex } from "../../src/graphql/signature-source.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openExtentFiles } from "../../src/store/extents/extent-files.ts";
 import { rootName } from "../../src/store/extents/extent-roots.ts";
 import type { Located, PageRow } from "../../src/store/index/index-types.ts";
@@ -16,7 +17,7 @@ import { pendingHeight } from "../../src/store/index/place.ts";
 import { idOf, rowAt } from "./memory-index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-signatures-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 const rootId = idOf("root");
 const root = { id: rootId, dataRoot: idOf("data root") as string, size: 100_000 };

@@ -4,9 +4,10 @@
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { idOf } from "../support/memory-content.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
@@ -17,7 +18,7 @@ let program: RunningProgram | undefined;
 
 afterAll(async () => {
   await program?.kill();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 /** Starts the program on the one folder. */

@@ -8,13 +8,14 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Elysia } from "elysia";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { textResponse } from "../../src/http/responses.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 import { openStack, type Stack } from "../support/stack.ts";
@@ -44,7 +45,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   await stack.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 /** The name that resolves to a piece. */

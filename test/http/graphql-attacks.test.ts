@@ -4,9 +4,10 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { createRandom } from "../support/random.ts";
 import { attackSet } from "./graphql-attack-set.ts";
@@ -30,7 +31,7 @@ afterAll(async () => {
   await server.close(0);
   await pool.close();
   chain.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 const post = (body: string) =>

@@ -6,10 +6,11 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TransactionsArguments } from "../../src/graphql/page-query.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import type { PageRow } from "../../src/store/index/index-types.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { executeByGraphqlJs } from "../graphql/oracle.ts";
@@ -29,7 +30,7 @@ const pool = openPool({
 });
 afterAll(async () => {
   await pool.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 const query = `query($ids: [ID!], $owners: [String!], $recipients: [String!], $tags: [TagFilter!], $bundledIn: [ID!], $block: BlockFilter, $ingested_at: RangeFilter, $first: Int, $after: String, $sort: SortOrder) {

@@ -4,12 +4,13 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Id } from "../../src/arweave/id.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openBlockList } from "../../src/store/block-list.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { adminKey, askAdmin, openStack, type Stack } from "../support/stack.ts";
@@ -30,7 +31,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   await stack.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 async function ask(range: string | undefined, headers: Record<string, string> = {}, method = "GET", of = id) {

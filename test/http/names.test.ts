@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openNameGateways } from "../../src/chain/name-gateways.ts";
@@ -14,6 +14,7 @@ import { createNamesFile } from "../../src/gateway/names/names-file.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openBlockList } from "../../src/store/block-list.ts";
 import { header, openGatewayServer, type WireResponse, wire } from "../support/gateway-server.ts";
 import { manifestItem } from "../support/manifest-text.ts";
@@ -67,7 +68,7 @@ afterAll(async () => {
   await upstream.close();
   await content.close();
   blockList.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 type Options = Readonly<{

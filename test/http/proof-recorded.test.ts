@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, describe, expect } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeFolder } from "../../src/app/data-folder.ts";
@@ -15,6 +15,7 @@ import { readConfig } from "../../src/config/config.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openRecordedChain } from "../chain/recorded-chain.ts";
 import { testWith } from "../support/helpers.ts";
 import { eventually } from "../support/until.ts";
@@ -66,7 +67,7 @@ async function outcomesOf(from: number, to: number) {
   } finally {
     await closers.closeAll();
     await node.stop();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

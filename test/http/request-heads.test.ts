@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import http2 from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ import { readBody } from "../../src/http/request-body.ts";
 import { limits } from "../../src/http/request-limits.ts";
 import { textResponse } from "../../src/http/responses.ts";
 import type { HttpServer } from "../../src/http/server.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { makeCertificate, openssl } from "../support/certificates.ts";
 import { header, wire } from "../support/gateway-server.ts";
 import { describeWith } from "../support/helpers.ts";
@@ -143,7 +144,7 @@ describeWith(openssl, "H1: by HTTP/2", () => {
   }, 30_000);
   afterAll(async () => {
     await secure.close(100);
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   });
 
   /** The status, or how the stream ended without one. */

@@ -4,10 +4,11 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import http2 from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { makeCertificate, openssl } from "../support/certificates.ts";
 import { testWith } from "../support/helpers.ts";
 import { lineReader } from "../support/line-reader.ts";
@@ -40,7 +41,7 @@ afterAll(async () => {
   for (const session of sessions) session.destroy();
   served?.kill();
   await served?.exited;
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 type Memory = Readonly<{ rss: number; requestBytes: number }>;

@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +17,7 @@ import {
   type SlowReaders,
 } from "../../src/http/slow-readers.ts";
 import { assert } from "../../src/lib/assert.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openTcpConnections, peerKey } from "../../src/lib/tcp-connections.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { testWith } from "../support/helpers.ts";
@@ -47,7 +48,7 @@ const secure =
   certificate && Bun.serve({ hostname: "::", port: 0, idleTimeout: 0, http2: true, tls: certificate, fetch: serve });
 afterAll(async () => {
   await Promise.all([clear.stop(true), secure?.stop(true)]);
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 type Reader = Readonly<{ socket: net.Socket; taken: () => number; isClosed: () => boolean }>;

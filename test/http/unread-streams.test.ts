@@ -5,10 +5,11 @@
  * @module
  */
 import { afterAll, describe, expect } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import http2 from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { makeCertificate, openssl } from "../support/certificates.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { testWith } from "../support/helpers.ts";
@@ -42,7 +43,7 @@ afterAll(async () => {
   for (const session of sessions) session.destroy();
   await gateway.close();
   await content.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 type Client = Readonly<{ begun: () => number; isClosed: () => boolean; close: () => void }>;

@@ -5,7 +5,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createDataItem } from "../../src/arweave/data-item.ts";
@@ -17,6 +17,7 @@ import type { Tag } from "../../src/arweave/tags.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { testBytes } from "../dev/devnet/support.ts";
 import { eventually } from "../support/until.ts";
 import { openUploadStack, sendItem, statusOf, type UploadStack } from "../support/upload-stack.ts";
@@ -101,7 +102,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   await stack.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 async function look(): Promise<Observation> {

@@ -5,7 +5,7 @@
  * Its arguments: `fan`, the width, and the budget; or `chain`, the depth, and how many levels are signed.
  * @module
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBundle } from "../../src/arweave/bundle.ts";
@@ -13,6 +13,7 @@ import { bundleRetryDefault, openBundles } from "../../src/indexing/bundle-queue
 import { bundleLimitsDefault } from "../../src/indexing/unbundle.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { growingChain } from "../store/index/growing-chain.ts";
 import { bundleOf, ownerOf } from "../store/index/rows-of.ts";
@@ -50,7 +51,7 @@ async function run(kind: string, size: number, given: number): Promise<BombRepor
     const limits = kind === "fan" ? { ...bundleLimitsDefault, entriesPerRootMax: given } : bundleLimitsDefault;
     return { bytes, ...(await unbundle(folder, limits)) };
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

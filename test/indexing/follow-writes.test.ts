@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Block } from "../../src/arweave/block.ts";
@@ -18,6 +18,7 @@ import { createByteBudget } from "../../src/lib/byte-budget.ts";
 import { fault } from "../../src/lib/http-client.ts";
 import { writeJson } from "../../src/lib/json.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { createSemaphore } from "../../src/lib/semaphore.ts";
 import type { Pool, Workers } from "../../src/threads/pool.ts";
 import { checkBlock, checkHeaders } from "../../workers/verify.ts";
@@ -26,7 +27,7 @@ import { eventually } from "../support/until.ts";
 import { openDirectIndex } from "./direct-index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-writes-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 const miner = minerWallet("writes");
 
 function chainOf(seed: string, length: number): readonly Block[] {

@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Block, blockHash, blockSignaturePreimage, readBlock } from "../../src/arweave/block.ts";
@@ -22,6 +22,7 @@ import { readUnsigned } from "../../src/lib/bytes.ts";
 import { fault } from "../../src/lib/http-client.ts";
 import { type JsonObject, writeJson } from "../../src/lib/json.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { createSemaphore } from "../../src/lib/semaphore.ts";
 import type { Pool, Workers } from "../../src/threads/pool.ts";
 import { checkBlock, checkHeaders } from "../../workers/verify.ts";
@@ -35,7 +36,7 @@ const firstSeed = Number(process.env["SEED"] ?? Math.floor(Date.now() / 1_000) %
 const failedSeeds = [901_495];
 const folder = mkdtempSync(join(tmpdir(), "cairn-heaviest-"));
 const miner = minerWallet("heaviest");
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 /** Blocks of this difficulty count for two attempts, those of the devnet for one. */
 const heavy = 2n ** 255n;

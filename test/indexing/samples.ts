@@ -3,7 +3,7 @@
  * with some.
  * @module
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBundle, writeBundleHeader } from "../../src/arweave/bundle.ts";
@@ -15,6 +15,7 @@ import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { createRandom } from "../support/random.ts";
 import {
   createInjectedAptosSigner,
@@ -135,6 +136,6 @@ export function openFolder() {
       writeFileSync(file, bytes);
       return file;
     },
-    remove: () => rmSync(path, { recursive: true, force: true }),
+    remove: () => removeFolder(path),
   };
 }

@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBundle } from "../../src/arweave/bundle.ts";
@@ -14,6 +14,7 @@ import type { Id } from "../../src/arweave/id.ts";
 import { blocksPerWriteMax } from "../../src/indexing/follow.ts";
 import { deliveryHeaders, openWebhooks, rejectionsMax, type Webhooks } from "../../src/indexing/webhooks.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openOutbox } from "../../src/store/outbox.ts";
 import { post, rsa } from "../dev/devnet/support.ts";
 import { createRecordingLog, type RecordingLog } from "../support/recording-log.ts";
@@ -43,7 +44,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   await target.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 /** Webhooks over blocks that hold nothing, with short waits. */

@@ -6,9 +6,10 @@
  * @module
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import type { Defence } from "./defence.ts";
 import { defences } from "./defences.ts";
 
@@ -36,7 +37,7 @@ const folder = mkdtempSync(join(tmpdir(), "cairn-mutate-"));
 const running = new Set<ChildProcess>();
 process.on("exit", () => {
   for (const child of running) end(child);
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1));
 

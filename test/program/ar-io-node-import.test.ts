@@ -4,10 +4,11 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { blockHashBytes, type Id, idBytes, readBlockHash, readId } from "../../src/arweave/id.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import {
   allColumns,
@@ -55,7 +56,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await program.remove();
-  rmSync(work, { recursive: true, force: true });
+  removeFolder(work);
 });
 
 /** Writes what an ar-io-node would have of the final blocks. */

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { cursorText } from "../../src/store/index/journal/journal-cursor.ts";
 import { runCairn } from "../cli/command.ts";
@@ -30,7 +31,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   await program.remove();
-  rmSync(scratch, { recursive: true, force: true });
+  removeFolder(scratch);
 });
 
 const cairn = (words: readonly string[], dataFolder: string) =>

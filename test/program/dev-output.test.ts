@@ -4,9 +4,10 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { rmSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createLiveText, type TerminalSize } from "../../src/cli/live-summary.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { runCairn } from "../cli/command.ts";
 import { freePorts, newFolder, repositoryRoot, startDev } from "../support/program.ts";
 import { eventually, until } from "../support/until.ts";
@@ -103,7 +104,7 @@ test(
       expect(await errors).not.toContain('"level":"error"');
     } finally {
       child.kill("SIGKILL");
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     }
   },
   timeoutMs,

@@ -4,10 +4,11 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { header, wire } from "../support/gateway-server.ts";
 import { describeWith } from "../support/helpers.ts";
 import { freePorts, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
@@ -68,7 +69,7 @@ describeWith({ there: Bun.which("nginx") !== null, what: "nginx" }, "behind the 
     nginx.kill();
     await nginx.exited;
     await program.remove();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   });
 
   test("content, ranges, tags and errors are as without it", async () => {

@@ -4,9 +4,10 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { complaintsIn } from "../cli/command.ts";
 import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
@@ -19,7 +20,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   await program.remove();
-  rmSync(work, { recursive: true, force: true });
+  removeFolder(work);
 });
 
 async function cairn(dataDir: string, ...words: string[]) {

@@ -4,17 +4,18 @@
  */
 import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type SettingName, settings } from "../../src/config/settings.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { openSqliteLedger } from "../../src/store/ledger/sqlite-ledger.ts";
 import { runCairn } from "../cli/command.ts";
 import { freePorts } from "../support/program.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-start-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 describe("a port that another program has", () => {
   test.each(["GATEWAY_PORT", "PAYMENT_PORT", "UPLOAD_PORT", "DEVNET_PORT", "SANDBOX_PORT"])(

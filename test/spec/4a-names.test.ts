@@ -4,13 +4,14 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem } from "../../src/arweave/data-item.ts";
 import { type Id, idOfSignature } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { post, rsa } from "../dev/devnet/support.ts";
 import { type WireResponse, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";
@@ -65,7 +66,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   for (const stack of open) await stack.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 const ask = (stack: Stack, path: string, host = "127.0.0.1", more = "") =>

@@ -2,9 +2,10 @@
  * ClickHouse for tests: the engine of test/stores in a process of its own.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 
 const stores = resolve(import.meta.dir, "../stores");
 
@@ -49,7 +50,7 @@ export async function openClickhouseServer(
     kill,
     close: async () => {
       await kill();
-      if (temporary !== undefined) rmSync(temporary, { recursive: true, force: true });
+      if (temporary !== undefined) removeFolder(temporary);
     },
   };
 }

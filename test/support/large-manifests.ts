@@ -2,11 +2,12 @@
  * Look-ups in large manifests as the program has them, whose indexes are built without threads.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLargeManifests, type LargeManifests } from "../../src/gateway/large-manifests.ts";
 import type { Log } from "../../src/lib/log.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import {
   type BuildIndexJob,
   createIndexBuilder,
@@ -46,7 +47,7 @@ export function openTestManifests(options: TestManifestsOptions = {}): TestManif
     close: async () => {
       await manifests.close();
       await indexes.close();
-      if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
+      if (options.folder === undefined) removeFolder(folder);
     },
   };
 }

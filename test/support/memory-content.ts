@@ -2,7 +2,7 @@
  * Content in memory, with a folder for bodies that are served from files: the content layer's face, without sources.
  * @module
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idFromBytes } from "../../src/arweave/id.ts";
@@ -11,6 +11,7 @@ import type { OpenContent } from "../../src/content/opened-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 
 /** One body, and what is known of it. */
 export type MemoryItem = Readonly<{
@@ -155,6 +156,6 @@ export function createMemoryContent(): MemoryContent {
       if (items.get(id)?.from === "source") throw new Failure("not_found", { id });
       return openItem(id);
     },
-    close: async () => rmSync(folder, { recursive: true, force: true }),
+    close: async () => removeFolder(folder),
   };
 }

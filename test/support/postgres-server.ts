@@ -5,10 +5,11 @@
  * @module
  */
 import { spawnSync } from "node:child_process";
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SQL } from "bun";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import type { Need } from "./helpers.ts";
 import { until } from "./until.ts";
 
@@ -101,7 +102,7 @@ export async function startPostgres(isDurable = false): Promise<PostgresServer> 
     remove: async () => {
       child.kill("SIGINT");
       await child.exited;
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     },
   };
 }

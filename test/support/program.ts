@@ -2,9 +2,10 @@
  * The program as a user runs it: a process of its own, with a folder of its own, on free ports.
  * @module
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { rsaKeys } from "./rsa-keys.ts";
 
 /** The repository's root. */
@@ -108,7 +109,7 @@ export async function startDev(options: StartOptions = {}): Promise<RunningProgr
     stop,
     remove: async () => {
       if (child.exitCode === null) await kill();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     },
   };
 }

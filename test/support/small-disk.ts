@@ -4,10 +4,11 @@
  */
 import { expect } from "bun:test";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 
 /** Whether a disk may be mounted. */
 export function canMount(): boolean {
@@ -19,7 +20,7 @@ export function canMount(): boolean {
   } catch {
     return false; // not root, or no such right: the test that needs it says so
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

@@ -2,7 +2,7 @@
  * The whole gateway on a real disk, following a development chain over a socket: every part is the program's own.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeFolder } from "../../src/app/data-folder.ts";
@@ -10,6 +10,7 @@ import { type OpenGateway, openGateway } from "../../src/app/open-gateway.ts";
 import { readConfig } from "../../src/config/config.ts";
 import type { Devnet, DevnetOptions } from "../../src/dev/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openTestDevnet, serve, type TestNode } from "../dev/devnet/support.ts";
 import { createRecordingLog } from "./recording-log.ts";
 import { until } from "./until.ts";
@@ -101,7 +102,7 @@ export async function openStack(
       await opened.closers.closeAll();
       await node.close();
       devnet.close();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     },
   };
 }

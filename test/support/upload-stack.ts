@@ -2,7 +2,7 @@
  * The whole program on a real disk, with uploads, following a development chain over a socket: every part is its own.
  * @module
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeFolder } from "../../src/app/data-folder.ts";
@@ -12,6 +12,7 @@ import { openProgram } from "../../src/app/program.ts";
 import { readConfig } from "../../src/config/config.ts";
 import type { Devnet, DevnetOptions } from "../../src/dev/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openTestDevnet, rsaJwk, serve } from "../dev/devnet/support.ts";
 import { createRecordingLog } from "./recording-log.ts";
 import { eventually, until } from "./until.ts";
@@ -116,7 +117,7 @@ export async function openUploadStack(options: UploadStackOptions = {}): Promise
       await opened.closers.closeAll();
       await node.close();
       devnet.close();
-      rmSync(root, { recursive: true, force: true });
+      removeFolder(root);
     },
   };
 }

@@ -2,13 +2,14 @@
  * An upload service for tests: an empty ledger, a folder of its own, a listener, and items to send to it.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createDataItem, type ItemFields, readItemHeader } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { createSolanaSigner } from "../../src/arweave/signers/ed25519.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import type { UserAddress } from "../../src/payment/addresses.ts";
 import { checkLedger } from "../../src/store/ledger/ledger-check.ts";
 import { revenue } from "../../src/store/ledger/transfers.ts";
@@ -87,7 +88,7 @@ export async function openTestUpload(setup: TestUploadSetup = {}): Promise<TestU
       await server.close();
       await parts.close();
       await payment.close();
-      rmSync(root, { recursive: true, force: true });
+      removeFolder(root);
     },
   };
 }

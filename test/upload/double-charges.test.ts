@@ -5,12 +5,13 @@
  */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import { createSigningReader } from "../../src/cli/signing-reader.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { adjustment, user } from "../../src/store/ledger/transfers.ts";
 import { validEncodings } from "../support/encodings.ts";
 import { testAddress } from "../support/payment.ts";
@@ -42,7 +43,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await upload.close();
-  rmSync(root, { recursive: true, force: true });
+  removeFolder(root);
 });
 
 const sql = (text: string, ...values: string[]) => upload.payment.database.write((tx) => tx.run(text, ...values));

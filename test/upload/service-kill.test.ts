@@ -9,11 +9,12 @@
  */
 import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { checkItem, createDataItem } from "../../src/arweave/data-item.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
+import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { checkLedger } from "../../src/store/ledger/ledger-check.ts";
 import { createTransferIds } from "../../src/store/ledger/transfers.ts";
 import { accountOf } from "../../src/upload/intake/charge-item.ts";
@@ -124,7 +125,7 @@ describe("N2: kill -9 on the whole way", () => {
         expect([id, Bun.hash(makeItem(sent.get(id)?.number ?? 0))]).toEqual([id, Bun.hash(bytes)]);
       await node.close();
       devnet.close();
-      rmSync(root, { recursive: true, force: true });
+      removeFolder(root);
     },
     Math.max(300_000, kills * 15_000),
   );

@@ -2,13 +2,14 @@
  * The confirmation of a large upload: at a terminal, and nowhere else.
  */
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { PassThrough } from "node:stream";
 import { askYesNo } from "../../../src/cli/terminal.ts";
 import { confirmUpload } from "../../../src/cli/upload/upload-plan.ts";
 import { yieldToEventLoop } from "../../../src/lib/event-loop.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { repositoryRoot } from "../../support/program.ts";
 import { rsaKey } from "../../support/signers.ts";
 import { openFakeUploadService } from "../upload-service.ts";
@@ -22,7 +23,7 @@ writeFileSync(join(folder, "small.txt"), "small");
 
 afterAll(async () => {
   await service.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 /** Runs the command at a terminal of its own, and types when it asks. */

@@ -4,6 +4,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { rsaKey } from "../../support/signers.ts";
 import { runCairn } from "../command.ts";
 import { fakeReceipt } from "../upload-service.ts";
@@ -20,7 +21,7 @@ writeFileSync(large, new Uint8Array(12 * 2 ** 20).fill(7));
 
 beforeEach(() => {
   service.forget();
-  rmSync(state, { recursive: true, force: true });
+  removeFolder(state);
 });
 async function upload(file: string) {
   const words = ["upload", file, "--to", service.url, "--wallet", wallet, "--json"];

@@ -3,9 +3,10 @@
  * @module
  */
 import { afterAll } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { openFakeUploadService } from "../upload-service.ts";
 
 /** Opens both. @param name - Start of the folder's name. */
@@ -14,7 +15,7 @@ export function openUploadFolder(name: string) {
   const service = openFakeUploadService();
   afterAll(async () => {
     await service.close();
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   });
   const write = (path: string, data: string | Uint8Array): string => {
     const file = join(folder, path);

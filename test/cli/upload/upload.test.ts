@@ -10,6 +10,7 @@ import { checkItem } from "../../../src/arweave/data-item.ts";
 import { readManifest } from "../../../src/arweave/manifest.ts";
 import { ed25519KeyPair } from "../../../src/arweave/signers/ed25519.ts";
 import { encodeBase58 } from "../../../src/lib/base-encodings.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { rsaKey, testKey } from "../../support/signers.ts";
 import { type Ran, runCairn } from "../command.ts";
 import { fakeReceipt } from "../upload-service.ts";
@@ -27,7 +28,7 @@ const largeBytes = Number(LARGE_MIB ?? "160") * 2 ** 20;
 
 beforeEach(() => {
   service.forget();
-  rmSync(state, { recursive: true, force: true });
+  removeFolder(state);
 });
 function upload(path: string, ...words: string[]): Promise<Ran> {
   return runCairn(["upload", path, "--to", service.url, ...words], {

@@ -3,9 +3,10 @@
  * occasion, in a folder that is removed; nothing but this needs it.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 
 const solcVersion = "0.8.30";
 
@@ -39,5 +40,5 @@ try {
   const made = { compiler: `solc ${solcVersion}`, ...Object.fromEntries(contracts) };
   await Bun.write(join(import.meta.dir, "dollar.json"), `${JSON.stringify(made)}\n`);
 } finally {
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 }

@@ -12,6 +12,7 @@ import { verifyBlock } from "../../../src/arweave/block-check.ts";
 import { readTransaction, treeRootOf } from "../../../src/arweave/transaction.ts";
 import { type Devnet, openDevnet } from "../../../src/dev/devnet/devnet.ts";
 import { Failure } from "../../../src/failures.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { until } from "../../support/until.ts";
 import {
   chunkPosts,
@@ -35,7 +36,7 @@ function makeFolder(): string {
 }
 
 afterEach(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+  for (const folder of folders.splice(0)) removeFolder(folder);
 });
 
 describe("a chain in a folder", () => {

@@ -5,9 +5,10 @@
  * PAYMENTS is how many payments a seed makes, SEED repeats one.
  */
 import { afterEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import {
   type CardFixture,
   openCardFixture,
@@ -43,7 +44,7 @@ test.each(seedsOr([1, 2, 3]))(
   async (seed) => {
     const random = createRandom(seed);
     const folder = mkdtempSync(join(tmpdir(), "cairn-stripe-"));
-    cleanUp.push(async () => rmSync(folder, { recursive: true, force: true }));
+    cleanUp.push(async () => removeFolder(folder));
     const options = {
       path: join(folder, "sandbox.sqlite"),
       port: 0,

@@ -11,6 +11,7 @@ import { readName } from "../../../src/gateway/names/name.ts";
 import { createNamesFile, namesFileBytesMax } from "../../../src/gateway/names/names-file.ts";
 import { readNamesText } from "../../../src/gateway/names/names-text.ts";
 import { createLog } from "../../../src/lib/log.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { idOf } from "../../support/memory-content.ts";
 
 const id = idOf("one");
@@ -110,7 +111,7 @@ describe("the file of names", () => {
     writeFileSync(path, JSON.stringify({ a: { id, undernames: { u: other } } }));
     lines.length = 0;
   });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  afterAll(() => removeFolder(folder));
 
   test("knows its names, and that undernames of them which it has not are not there", () => {
     const file = createNamesFile(path, () => now, log);

@@ -4,13 +4,14 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { appendFileSync, cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idFromBytes } from "../../../src/arweave/id.ts";
 import { encodeBase64url } from "../../../src/lib/base64url.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { sha256 } from "../../../src/lib/hash.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { importRows, type RowsImport } from "../../../src/store/ar-io-node/import-rows.ts";
 import { openSourceDatabase } from "../../../src/store/ar-io-node/source-database.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
@@ -20,7 +21,7 @@ import { firstHeight, itemsPerBlock, makeChain, transactionsPerBlock } from "../
 import { inDatabase, type SourceFolder, writeArIoNodeFolder } from "../../support/ar-io-node-folder.ts";
 
 const root = mkdtempSync(join(tmpdir(), "cairn-import-rows-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+afterAll(() => removeFolder(root));
 
 const blockCount = 40;
 const chain = makeChain(7, blockCount);

@@ -4,15 +4,16 @@
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { madeBytes } from "../../chain/data-node.ts";
 import { newSeed } from "../../support/seed.ts";
 import { killedRoot, killedRootBytes, openKilledExtents } from "./killed-roots.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-kill-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => removeFolder(folder));
 
 const kills = Number(process.env["KILLS"] ?? 12);
 const bytesMax = 24 * 2 ** 20;

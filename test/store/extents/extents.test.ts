@@ -25,6 +25,7 @@ import { dirname, join } from "node:path";
 import { type Id, idFromBytes } from "../../../src/arweave/id.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { openExtentFiles } from "../../../src/store/extents/extent-files.ts";
 import { openExtentMap } from "../../../src/store/extents/extent-map.ts";
 import { createQuota } from "../../../src/store/extents/extent-quota.ts";
@@ -44,7 +45,7 @@ const opened: Extents[] = [];
 
 afterEach(async () => {
   for (const extents of opened.splice(0)) await extents.close();
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+  for (const folder of folders.splice(0)) removeFolder(folder);
 });
 
 function newFolder(): string {

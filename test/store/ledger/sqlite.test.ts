@@ -5,11 +5,12 @@
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { yieldToEventLoop } from "../../../src/lib/event-loop.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import type { LedgerDatabase, Tx } from "../../../src/store/ledger/ledger-database.ts";
 import { openSqliteLedger } from "../../../src/store/ledger/sqlite-ledger.ts";
 import { type Need, testWith } from "../../support/helpers.ts";
@@ -24,7 +25,7 @@ const ledgers: LedgerDatabase[] = [];
 
 afterEach(async () => {
   for (const ledger of ledgers.splice(0)) await ledger.close();
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+  for (const folder of folders.splice(0)) removeFolder(folder);
 });
 
 function newPath(): string {

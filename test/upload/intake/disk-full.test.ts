@@ -10,6 +10,7 @@ import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "../../../src/failures.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import {
   balanceOf,
@@ -144,7 +145,7 @@ describe("when uploads have taken all that they may", () => {
 describeWith({ there: canMount(), what: "the right to mount a small disk" }, "on a disk that is full", () => {
   const root = mkdtempSync(join(tmpdir(), "cairn-full-"));
   const disk = join(root, "disk");
-  afterAll(() => rmSync(root, { recursive: true, force: true }));
+  afterAll(() => removeFolder(root));
 
   for (const [where, ledgerFolder] of [
     ["uploads alone", root],

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Id } from "../../../src/arweave/id.ts";
 import { createLog } from "../../../src/lib/log.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { type IndexReader, noColumns, type PendingRow } from "../../../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/index-writer.ts";
@@ -46,7 +47,7 @@ beforeEach(async () => {
 afterEach(async () => {
   reader.close();
   writer.close();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
   await fixture.close();
 });
 

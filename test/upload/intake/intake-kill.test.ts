@@ -6,9 +6,10 @@
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { revenue } from "../../../src/store/ledger/transfers.ts";
 import { findUpload } from "../../../src/upload/upload-rows.ts";
@@ -24,7 +25,7 @@ import { sendItem, startUploads, type UploadProcess } from "../upload-process.ts
 
 const kills = Number(process.env["KILLS"] ?? 10);
 const root = mkdtempSync(join(tmpdir(), "cairn-kill-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+afterAll(() => removeFolder(root));
 const random = createRandom(newSeed());
 
 /** Senders at once. */

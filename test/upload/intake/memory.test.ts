@@ -6,10 +6,11 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createItemSigning } from "../../../src/arweave/data-item.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { type Need, testWith } from "../../support/helpers.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { connectRaw } from "../../support/raw-request.ts";
@@ -45,7 +46,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await uploads.kill();
   await payment.close();
-  rmSync(root, { recursive: true, force: true });
+  removeFolder(root);
 });
 
 /** Signs a generated payload of this size without holding it in memory. */

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { revenue } from "../../../src/store/ledger/transfers.ts";
 import { findUpload } from "../../../src/upload/upload-rows.ts";
@@ -18,7 +19,7 @@ import { filesIn, makeReceiptKey } from "../../support/upload-parts.ts";
 import { sendItem, startUploads, type UploadProcess } from "../upload-process.ts";
 
 const root = mkdtempSync(join(tmpdir(), "cairn-synced-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+afterAll(() => removeFolder(root));
 
 const canAttach: Need = { there: traces(), what: "strace, and the right to attach it" };
 

@@ -4,10 +4,11 @@
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createEthereumSigner } from "../../../src/arweave/signers/ethereum.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { revenue } from "../../../src/store/ledger/transfers.ts";
 import { validEncodings } from "../../support/encodings.ts";
@@ -22,7 +23,7 @@ import { makeReceiptKey } from "../../support/upload-parts.ts";
 import { sendItem, startUploads } from "../upload-process.ts";
 
 const root = mkdtempSync(join(tmpdir(), "cairn-two-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+afterAll(() => removeFolder(root));
 const random = createRandom(newSeed());
 const sends = 100;
 const rounds = 2;

@@ -3,7 +3,7 @@
  * costs a winc.
  * @module
  */
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AnyElysia, Elysia } from "elysia";
@@ -18,6 +18,7 @@ import { createReceiptWriter } from "../../../src/http/upload/upload-responses.t
 import type { Clock } from "../../../src/lib/clock.ts";
 import type { Log } from "../../../src/lib/log.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import { createCredits } from "../../../src/payment/credits/credits.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
@@ -252,7 +253,7 @@ function steppedFiles(files: PartFiles, step: NonNullable<FixtureOptions["step"]
 /** A folder of a test's own. */
 export function makeFolder(): Readonly<{ path: string; remove: () => void }> {
   const path = mkdtempSync(join(tmpdir(), "cairn-parts-"));
-  return { path: join(path, "uploads"), remove: () => rmSync(path, { recursive: true, force: true }) };
+  return { path: join(path, "uploads"), remove: () => removeFolder(path) };
 }
 
 /** A signed item, its id, and the account of who signed it. */

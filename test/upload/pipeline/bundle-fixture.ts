@@ -3,13 +3,14 @@
  * and whatever chain a test brings.
  * @module
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkItem, createDataItem } from "../../../src/arweave/data-item.ts";
 import type { Id } from "../../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../../src/arweave/signers/ed25519.ts";
 import { winc } from "../../../src/arweave/winston.ts";
+import { removeFolder } from "../../../src/lib/remove-folder.ts";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import { type PaymentDirective, post, refundReservation, reserve } from "../../../src/payment/credits/reservations.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
@@ -229,7 +230,7 @@ export async function openBundleFixture(options: FixtureOptions = {}): Promise<B
       for (const pipeline of pipelines) await pipeline.close();
       await threads.close();
       await ledger.remove();
-      rmSync(root, { recursive: true, force: true });
+      removeFolder(root);
     },
   };
 }
