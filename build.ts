@@ -5,7 +5,7 @@
  * library, and Bun embeds only named files. Source: docs/decisions/002-threads.md; docs/decisions/096-duckdb.md.
  * @module
  */
-import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import type { BunPlugin } from "bun";
 import { libraryAsset } from "./src/columnar/duckdb-library.ts";
@@ -13,6 +13,7 @@ import { bundleScriptPages } from "./src/http/gateway/script-pages.ts";
 import { bundleGraphiql } from "./src/http/graphql/graphiql.ts";
 import { readApiDocs } from "./src/http/reference/api-docs-assets.ts";
 import { headSizeOption } from "./src/http/request-limits.ts";
+import { removeFolder } from "./src/lib/remove-folder.ts";
 import { workerEntries } from "./src/threads/pool.ts";
 
 const root = import.meta.dir;
@@ -79,7 +80,7 @@ async function readDuckdbLibrary(): Promise<Record<string, Uint8Array>> {
 /** Files that the program finds again among `Bun.embeddedFiles`, written where the bundler can take them from. */
 async function writeAssets(): Promise<string[]> {
   const folder = resolve(root, "dist/assets");
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
   mkdirSync(folder, { recursive: true });
   const pages = { ...(await bundleGraphiql()), ...(await bundleScriptPages()), ...(await readApiDocs()) };
   return Promise.all(

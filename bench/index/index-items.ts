@@ -38,9 +38,15 @@ export function digestOf(text: string): Uint8Array {
   return new Bun.CryptoHasher("sha256").update(text).digest();
 }
 
-/** A pseudorandom number that is the same in every run. */
-export function scatter(number: number, salt: number): number {
+/** A pseudorandom number of 24 bits that is the same in every run. */
+function scatter(number: number, salt: number): number {
   return Math.imul(number + salt * 7_919, 2_654_435_761) >>> 8;
+}
+
+/** A pseudorandom number from 0 to `count` that is the same in every run. @param count - At most 2^32; not reached. */
+export function scatterBelow(count: number, number: number, salt: number): number {
+  const share = (Math.imul(number + salt * 7_919, 2_654_435_761) >>> 0) / 2 ** 32;
+  return Math.floor(share * count);
 }
 
 const appNames = ["ArDrive-App", "Bench", "Other", "Rare"];

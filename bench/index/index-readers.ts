@@ -5,7 +5,7 @@
  */
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { pageQueries, readPage } from "./index.ts";
-import { scatter } from "./index-items.ts";
+import { scatterBelow } from "./index-items.ts";
 
 const [path = "", items = "0"] = process.argv.slice(2);
 const times = Object.fromEntries(Object.keys(pageQueries).map((name): [string, number[]] => [name, []]));
@@ -18,7 +18,7 @@ process.stdin.resume();
 
 for (let count = 0; isOpen; count += 1) {
   for (const [name, filtersOf] of Object.entries(pageQueries)) {
-    const filters = filtersOf(scatter(count, 12) % Number(items));
+    const filters = filtersOf(scatterBelow(Number(items), count, 12));
     times[name]?.push(readPage(reader, filters).milliseconds);
   }
   await Bun.sleep(0);

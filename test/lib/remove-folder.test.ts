@@ -3,7 +3,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
@@ -26,6 +26,18 @@ test("a folder is removed while another process removes its files", async () => 
     expect(existsSync(folder)).toBe(false);
   }
 }, 60_000);
+
+test("a link that leads nowhere is removed, and what a link leads to stays", () => {
+  const folder = folderOf(1);
+  symlinkSync(join(folder, "nowhere"), join(folder, "dangling"));
+  const target = folderOf(1);
+  symlinkSync(target, join(folder, "away"));
+  removeFolder(join(folder, "dangling"));
+  expect(readdirSync(folder).sort()).toEqual(["0", "away"]);
+  removeFolder(folder);
+  expect([existsSync(folder), readdirSync(target)]).toEqual([false, ["0"]]);
+  removeFolder(target);
+});
 
 test("a folder with others in it, a file, and what is not there", () => {
   const folder = folderOf(3);

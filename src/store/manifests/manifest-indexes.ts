@@ -7,7 +7,6 @@
  * Source: docs/decisions/090-manifest-indexes.md.
  * @module
  */
-import { rmSync } from "node:fs";
 import { readdir, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { type Id, idBytes } from "../../arweave/id.ts";
@@ -15,6 +14,7 @@ import type { ResolvedPath } from "../../arweave/manifest.ts";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
+import { removeFolder } from "../../lib/remove-folder.ts";
 import { type IndexResult, lookUpPath } from "./manifest-index-file.ts";
 
 /** Identifies an index. Indexes of verified and of unverified bytes are separate. */
@@ -124,7 +124,7 @@ function createFiles({ folder, bytesMax, clock, log }: ManifestIndexesOptions) {
     totalBytes -= entries.get(file)?.bytes ?? 0;
     entries.delete(file);
     // Synchronous, so that it cannot remove a file that is built meanwhile.
-    rmSync(pathIn(folder, file), { recursive: true, force: true });
+    removeFolder(pathIn(folder, file));
   }
 
   function evict(): void {
