@@ -39,6 +39,7 @@ const cases: readonly Case[] = [
   body("1 MiB", 2 ** 20, 100, 8, 3_000, "throughput", "≥ 1.1"),
   body("100 MiB", 100 * 2 ** 20, 2, 4, 40, "throughput", "≥ 1.1"),
   range("1 KiB of 100 MiB", 2 ** 10, 16, 40_000, "≤ 2"),
+  range("64 KiB of 100 MiB", 2 ** 16, 16, 20_000, "≤ 2"),
   range("1 MiB of 100 MiB", 2 ** 20, 8, 3_000, "≤ 1"),
 ];
 

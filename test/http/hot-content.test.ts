@@ -1,6 +1,6 @@
 /**
- * Content on disk that was verified a moment ago is sent at once: small ranges from memory, 256 KiB and more as a slice
- * of the file. A response at once equals the response that the routes compose. Only the routes send X-Request-Id.
+ * Content on disk that was verified a moment ago is sent at once: ranges of up to 16 KiB from memory, larger ones as a
+ * slice of the file. A response at once equals the response that the routes compose. Only the routes send X-Request-Id.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -69,6 +69,9 @@ describe("is sent at once, as the routes would", () => {
     ["bytes=-1024", size - 1_024, last],
     [`bytes=${last}-`, last, last],
     [`bytes=${last}-${2 * size}`, last, last],
+    ["bytes=0-16384", 0, 2 ** 14],
+    [`bytes=${step - 1}-${2 * step}`, step - 1, 2 * step],
+    ["bytes=0-262142", 0, 2 ** 18 - 2],
     ["bytes=0-262143", 0, 2 ** 18 - 1],
     ["bytes=0-1048575", 0, 2 ** 20 - 1],
     [`bytes=777-${777 + 2 ** 20}`, 777, 777 + 2 ** 20],
@@ -180,8 +183,6 @@ describe("is composed by the routes", () => {
     ["a range that is not there", `bytes=${size}-`, {}, "GET", 416],
     ["an end before its beginning", "bytes=9-0", {}, "GET", 200],
     ["another unit", "lines=0-9", {}, "GET", 200],
-    ["a range of a size between", "bytes=0-99999", {}, "GET", 206],
-    ["the largest one", "bytes=0-262142", {}, "GET", 206],
     ["HEAD", "bytes=0-9", {}, "HEAD", 206],
     ["If-Range with another tag", "bytes=0-9", { "if-range": '"other"' }, "GET", 200],
     ["If-None-Match", "bytes=0-9", { "if-none-match": '"other"' }, "GET", 206],
@@ -207,6 +208,7 @@ describe("a file that is damaged after it was verified", () => {
 
   test.each([
     ["a small range", "bytes=100-199", data.subarray(100, 200)],
+    ["a range of 64 KiB", "bytes=100-65635", data.subarray(100, 65_636)],
     ["a large range", "bytes=0-1999999", data.subarray(0, 2_000_000)],
     ["all of it", undefined, data],
   ] as const)("is not sent: %s has the right bytes", async (_name, range, bytes) => {
@@ -217,7 +219,7 @@ describe("a file that is damaged after it was verified", () => {
 });
 
 test("content that is blocked is not sent from then on, and is sent again when it is unblocked", async () => {
-  const ranges = ["bytes=100-199", "bytes=0-1999999", undefined];
+  const ranges = ["bytes=100-199", "bytes=100-65635", "bytes=0-1999999", undefined];
   for (const range of ranges) await twice(range);
   expect((await askAdmin(stack, "PUT", "block-data", { id })).status).toBe(200);
   for (const range of ranges) expect((await ask(range)).status).toBe(451);
@@ -226,7 +228,7 @@ test("content that is blocked is not sent from then on, and is sent again when i
 });
 
 describe("P1: while other content is blocked", () => {
-  const ranges = ["bytes=100-199", "bytes=0-1999999", undefined];
+  const ranges = ["bytes=100-199", "bytes=100-65635", "bytes=0-1999999", undefined];
   const other = "A".repeat(43);
   const hash = encodeBase64url(sha256(data));
 
