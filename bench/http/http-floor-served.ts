@@ -11,7 +11,7 @@ const [folder = "", headersText = "{}"] = process.argv.slice(2);
 const shared: Readonly<Record<string, string>> = JSON.parse(headersText);
 
 /** Larger ranges are sent from their file, as by Cairn. Bytes. */
-const rangeInMemoryMax = 16 * 2 ** 10;
+const rangeInMemoryMax = 256 * 2 ** 10;
 
 /** Bodies of this size and larger are sent from their file, as by Cairn. Bytes. */
 const fileBytesMin = 2 ** 20;

@@ -16,7 +16,7 @@ type ContentFile = Readonly<{ path: string; start: number }>;
 export type HotContent = Readonly<{
   /** Whether the block list, at this moment, allows all of the content without a longer check. */
   isClear: () => boolean;
-  /** A span of at most 16 KiB that is in memory. */
+  /** A span of at most 16 KiB that is in memory, or of at most 256 KiB whose file is open; verified. */
   bytes: (span: ByteSpan) => Uint8Array<ArrayBuffer> | undefined;
   /** The file that has a span from byte `start` on, as {@link OpenContent.file}. */
   file: (span: ByteSpan) => ContentFile | undefined;

@@ -16,7 +16,8 @@ const attemptsMax = 100;
  * @throws Error with the system's code when an entry cannot be removed.
  */
 export function removeFolder(path: string): void {
-  for (let attempt = 1; isThere(path); attempt += 1) rmSync(path, { recursive: true, force: attempt < attemptsMax });
+  for (let attempt = 1; attempt <= attemptsMax && isThere(path); attempt += 1)
+    rmSync(path, { recursive: true, force: attempt < attemptsMax });
 }
 
 /** Whether there is an entry at a path: itself, not what a link leads to. */

@@ -1,6 +1,6 @@
 /**
- * Content on disk that was verified a moment ago is sent at once: ranges of up to 16 KiB from memory, larger ones as a
- * slice of the file. A response at once equals the response that the routes compose. Only the routes send X-Request-Id.
+ * Content on disk that was verified a moment ago is sent at once: ranges of up to 16 KiB from memory, those below 256 KiB
+ * from the open file, larger ones as a slice of the file. A response at once equals the response that the routes compose. Only the routes send X-Request-Id.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -76,6 +76,7 @@ describe("N6: content from the disk cache that is not read", () => {
     ["a whole file", {}, 256 * 1_024],
     ["a range of 300 KiB of a file", { range: "bytes=1000-308199" }, 256 * 1_024],
     ["a range of 16 KiB from memory", { range: "bytes=0-16383" }, 16_384],
+    ["a range of 64 KiB that is read at once", { range: "bytes=1000-66535" }, 65_536],
   ] as const) {
     testWith(
       linux,

@@ -92,13 +92,6 @@ export async function contentResponse(
 }
 
 /**
- * Limit of a range from memory: it fits in the send buffer of a socket, but not in a closed window of HTTP/2. A larger
- * range is a slice of a file that was verified and has not changed: 64 KiB take an eighth of the CPU of bytes that are
- * verified at each reading (measured).
- */
-const hotBytesMax = 16 * 2 ** 10;
-
-/**
  * The response to a GET for content in the disk cache, at once, if its bytes are in memory, or in a file that was
  * verified and has not changed since; otherwise undefined: {@link contentResponse} reads them.
  *
@@ -106,12 +99,12 @@ const hotBytesMax = 16 * 2 ** 10;
  */
 export function responseFromDisk({ size, headers, hot }: DiskHit, range: string | null): Response | undefined {
   if (range === null)
-    return size < largeBytesMin ? undefined : fileResponse(hot, { start: 0, end: size }, 200, headers.whole);
+    return size < fileBytesMin ? undefined : fileResponse(hot, { start: 0, end: size }, 200, headers.whole);
   const meaning = readRange(range, size);
   const [span, ...others] = meaning.kind === "spans" ? meaning.spans : [];
   if (span === undefined || others.length > 0) return undefined;
   const length = span.end - span.start;
-  if (length > hotBytesMax) return withRange(fileResponse(hot, span, 206, headers.part), span, size);
+  if (length >= fileBytesMin) return withRange(fileResponse(hot, span, 206, headers.part), span, size);
   const bytes = hot.bytes(span);
   if (bytes === undefined) return undefined;
   const response = new Response(bytes, { status: 206, headers: headers.part });
@@ -214,8 +207,11 @@ export type BodyReading = Composing &
     bufferBytesMax: number;
   }>;
 
-/** From this size on, a body is brought to the disk before it is sent, or composed in turn with others. Bytes. */
-const largeBytesMin = 2 ** 18;
+/**
+ * From this size on, the slice of a file that was verified and has not changed costs less than its bytes, which are
+ * verified at each reading. Bytes.
+ */
+const fileBytesMin = 2 ** 18;
 
 /**
  * Bytes on disk that were not read since the start are compared with their checksums before they are sent as a file. Up
@@ -241,9 +237,9 @@ export async function spanBody(content: ReadableContent, span: ByteSpan, reading
   const { inMemory } = content;
   if (inMemory !== undefined)
     return { body: inMemory.slice(span.start, span.end), held: { kind: "shared", blob: inMemory } };
-  // Fetched to this disk first, so that a slow client holds an open file instead of megabytes of memory.
-  if (size >= largeBytesMin && size <= bufferBytesMax) await bringToDisk(content, span, signal);
-  if (size > hotBytesMax) {
+  if (size >= fileBytesMin) {
+    // Fetched to this disk first, so that a slow client holds an open file instead of megabytes of memory.
+    if (size <= bufferBytesMax) await bringToDisk(content, span, signal);
     const file = await fileOf(content, span, signal);
     if (file !== undefined)
       return {
@@ -252,7 +248,7 @@ export async function spanBody(content: ReadableContent, span: ByteSpan, reading
       };
   }
   if (size > bufferBytesMax) return await streamOf(content.read(span, signal));
-  if (size >= largeBytesMin) {
+  if (size >= fileBytesMin) {
     const begin = () => beginComposing(content, [span], size, reading);
     return await composed(content.read(span, signal), size, { ...reading, begin });
   }
@@ -270,7 +266,7 @@ async function spansBody(
   const { bufferBytesMax, signal } = reading;
   const pieces = framedPieces(content, spans, frame, signal);
   if (frame.size > bufferBytesMax) return await streamOf(pieces);
-  if (frame.size >= largeBytesMin) for (const span of spans) await bringToDisk(content, span, signal);
+  if (frame.size >= fileBytesMin) for (const span of spans) await bringToDisk(content, span, signal);
   const begin = () => beginComposing(content, spans, frame.size, reading);
   return await composed(pieces, frame.size, { ...reading, begin });
 }

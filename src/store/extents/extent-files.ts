@@ -4,7 +4,18 @@
  * open.
  * @module
  */
-import { close, constants, fdatasync, fstat, ftruncate, lstatSync, open as openFile, read, write } from "node:fs";
+import {
+  close,
+  constants,
+  fdatasync,
+  fstat,
+  ftruncate,
+  lstatSync,
+  open as openFile,
+  read,
+  readSync,
+  write,
+} from "node:fs";
 import { mkdir, readdir, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -28,6 +39,11 @@ export type ExtentFiles = Readonly<{
     start: number,
     length: number,
   ) => Promise<Readonly<{ kind: "bytes"; bytes: Uint8Array<ArrayBuffer> }> | FileFault>;
+  /**
+   * Reads bytes from `start` at once, if the file is open; false when it is not, or has fewer bytes, or cannot be read,
+   * which {@link ExtentFiles.read} reports.
+   */
+  readNow: (name: string, start: number, bytes: Uint8Array) => boolean;
   /** Writes bytes at `start`; creates the file with `size` bytes when it is absent. */
   write: (
     name: string,
@@ -120,6 +136,7 @@ export function openExtentFiles(folder: string): ExtentFiles {
         const got = await readAll(descriptor, bytes, start);
         return { kind: "bytes" as const, bytes: got === length ? bytes : bytes.subarray(0, got) };
       }),
+    readNow: (name, start, bytes) => readsAllNow(openedNow(handles.get(name)), bytes, start),
     write: (name, size, start, bytes) =>
       use(name, size, async ({ descriptor }) => {
         await writeAll(descriptor, bytes, start);
@@ -218,6 +235,22 @@ async function readAll(descriptor: number, bytes: Uint8Array, start: number): Pr
     done += count;
   }
   return done;
+}
+
+/** The handle of a file whose opening has ended well. */
+function openedNow(opening: Promise<Handle> | undefined): Handle | undefined {
+  if (opening === undefined || Bun.peek.status(opening) !== "fulfilled") return undefined;
+  const handle = Bun.peek(opening);
+  return handle instanceof Promise ? undefined : handle;
+}
+
+function readsAllNow(handle: Handle | undefined, bytes: Uint8Array, start: number): boolean {
+  if (handle === undefined) return false;
+  try {
+    return readSync(handle.descriptor, bytes, 0, bytes.length, start) === bytes.length;
+  } catch {
+    return false; // a read by a thread meets the fault, too
+  }
 }
 
 function readSome(descriptor: number, bytes: Uint8Array, at: number, position: number): Promise<number> {

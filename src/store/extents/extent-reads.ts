@@ -26,11 +26,17 @@ import { createHotSteps, hotSpanMax } from "./hot-steps.ts";
 /** Limit of one read or write: its bytes are hashed at once on the calling thread. */
 export const extentCallBytesMax = 2 ** 20;
 
+/** Limit of a span that is read at once: with a thread, it takes eight times the CPU (measured). Bytes. */
+const readNowBytesMax = 2 ** 18;
+
 /** Reads bytes and verifies their checksums. */
 type VerifiedReads = Readonly<{
   /** Reads a span, at most 1 MiB; undefined when part of it is absent, unreadable, or damaged (then dropped). */
   read: (root: Root, span: ByteSpan) => Promise<Uint8Array<ArrayBuffer> | undefined>;
-  /** Returns a span of at most 16 KiB whose steps are in memory. */
+  /**
+   * Returns a span at once: one of at most 16 KiB if its steps are in memory, one of at most 256 KiB if its file is
+   * open. Undefined also when part of it is absent, unreadable or damaged, which {@link VerifiedReads.read} finds.
+   */
   hot: (root: Root, span: ByteSpan) => Uint8Array<ArrayBuffer> | undefined;
   stats: () => Readonly<{ damagedSteps: number; lostFiles: number }>;
 }>;
@@ -94,9 +100,26 @@ export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; l
     }
   }
 
+  /** The steps of a span that is read at once: it is complete before the next one begins. */
+  const stepsRead = new Uint8Array(readNowBytesMax + 2 * stepBytes);
+
+  function readNow(root: Root, span: ByteSpan): Uint8Array<ArrayBuffer> | undefined {
+    const { start: from } = stepSpan(Math.floor(span.start / stepBytes), root.size);
+    const { end: to } = stepSpan(Math.ceil(span.end / stepBytes) - 1, root.size);
+    if (!hasSpan(root.steps, span)) return undefined;
+    const bytes = stepsRead.subarray(0, to - from);
+    if (!files.readNow(root.name, from, bytes)) return undefined;
+    if (!stepsOf(span).every((step) => isRight(root, step, bytes, from))) return undefined;
+    return bytes.slice(span.start - from, span.end - from);
+  }
+
   return {
     read: readVerified,
-    hot: (root, span) => hotSteps.slice(root.hotSteps, span),
+    hot: (root, span) => {
+      const length = span.end - span.start;
+      if (length <= hotSpanMax) return hotSteps.slice(root.hotSteps, span);
+      return length <= readNowBytesMax ? readNow(root, span) : undefined;
+    },
     stats: () => ({ damagedSteps, lostFiles }),
   };
 }

@@ -46,7 +46,10 @@ export type Extents = Readonly<{
    * @returns undefined when a part is absent. Damaged steps are dropped and are then absent.
    */
   read: (root: RootSpec, span: ByteSpan) => Promise<Uint8Array | undefined>;
-  /** Returns a span of at most 16 KiB that is in memory, at once: such spans of its steps were read lately. */
+  /**
+   * Returns a span at once: one of at most 16 KiB if it is in memory, because such spans of its steps were read lately;
+   * one of at most 256 KiB if its file is open. It is verified at each reading.
+   */
   hot: (root: RootSpec, span: ByteSpan) => Uint8Array<ArrayBuffer> | undefined;
   /**
    * Returns the path of the file with a span, once every step of the span was verified since the file last changed.

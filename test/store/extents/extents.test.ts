@@ -407,6 +407,44 @@ describe("damage", () => {
     }
   });
 
+  test.each([
+    ["of 16 KiB and a byte", 0, 2 ** 14 + 1, true],
+    ["of 64 KiB over two steps", step - 1, step, true],
+    ["of 256 KiB over five steps", step - 1, 2 ** 18, true],
+    ["up to the last byte", mebibyte + 5 - 20_000, 20_000, true],
+    ["of 256 KiB and a byte", 0, 2 ** 18 + 1, false],
+    ["that ends in a step that is absent", mebibyte + 5 - 20_000, 20_001, false],
+  ])("a span %s is read at once only while it is right", async (_name, start, length, isRead) => {
+    const extents = openIn(newFolder());
+    const whole = rootOf(7, 2 * mebibyte);
+    const root = { ...whole, size: start + length > mebibyte + 5 ? whole.size : mebibyte + 5 };
+    const bytes = bytesOf(7, mebibyte + 5);
+    await store(extents, root, bytes);
+    const span = { start, end: start + length };
+    const expected = bytes.slice(start, start + length);
+    expect(extents.hot(root, span)).toEqual(isRead ? expected : undefined);
+    if (!isRead) return;
+    const path = await extents.file(root, span);
+    await flip(path ?? "", start + length - 1);
+    expect(extents.hot(root, span)).toBeUndefined();
+    expect(extents.stats().damagedSteps).toBe(0);
+    expect(await extents.read(root, span)).toBeUndefined();
+    expect(extents.stats().damagedSteps).toBe(1);
+  });
+
+  test("a span is read at once only while its file is open", async () => {
+    const folder = newFolder();
+    const first = openIn(folder);
+    const root = rootOf(8, mebibyte);
+    await store(first, root, bytesOf(8, mebibyte));
+    await close(first);
+    const second = openIn(folder);
+    const span = { start: 0, end: 20_000 };
+    expect(second.hot(root, span)).toBeUndefined();
+    expect(await second.read(root, span)).toEqual(bytesOf(8, mebibyte).slice(0, 20_000));
+    expect(second.hot(root, span)).toEqual(bytesOf(8, mebibyte).slice(0, 20_000));
+  });
+
   test("a path is not returned for a changed file, even when it was returned before", async () => {
     const extents = openIn(newFolder());
     const bytes = bytesOf(22, size);
