@@ -92,8 +92,8 @@ export async function contentResponse(
 }
 
 /**
- * The response to a GET for content in the disk cache, at once, if its bytes are in memory, or in a file that was
- * verified and has not changed since; otherwise undefined: {@link contentResponse} reads them.
+ * The response to a GET for content in the disk cache, at once, if its bytes are in memory or in an open file, or in
+ * one that was verified and has not changed since; otherwise undefined: {@link contentResponse} reads them.
  *
  * @param range - The Range header, which no If-Range accompanies.
  */
