@@ -26,7 +26,7 @@ import { createHotSteps, hotSpanMax } from "./hot-steps.ts";
 /** Limit of one read or write: its bytes are hashed at once on the calling thread. */
 export const extentCallBytesMax = 2 ** 20;
 
-/** Limit of a span that is read at once: with a thread, it takes eight times the CPU (measured). Bytes. */
+/** Limit of a span that is read at once: by a thread, it takes four to six times the CPU (measured). Bytes. */
 const readNowBytesMax = 2 ** 18;
 
 /** Reads bytes and verifies their checksums. */
