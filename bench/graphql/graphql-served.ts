@@ -6,6 +6,7 @@
 import { graphql } from "../../src/http/graphql/graphql-routes.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { openServer } from "../../test/support/http-server.ts";
 
@@ -15,10 +16,14 @@ const pool = openPool({ entry: "graphql", threads: 1, queueMax: 64, timeoutMs: 6
 const server = openServer({
   hostname: "127.0.0.1",
   port: 0,
-  app: graphql({ pool, indexPath, contentFolder, timeoutMs: 30_000, clock: systemClock, log: silentLog }).get(
-    "/text",
-    () => new Response("fixed text"),
-  ),
+  app: graphql({
+    pool,
+    index: openIndexReader(indexPath),
+    contentFolder,
+    timeoutMs: 30_000,
+    clock: systemClock,
+    log: silentLog,
+  }).get("/text", () => new Response("fixed text")),
   bodyBytesMax: 2 ** 20,
   log: silentLog,
   stats: { responded: () => undefined, respondedFromCache: () => undefined },

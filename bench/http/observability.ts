@@ -12,7 +12,7 @@ import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
 import { type Observed, startServed } from "../support/gateway-process.ts";
 import { runLoad } from "../support/http-client.ts";
-import { cpuNanos } from "../support/processor-time.ts";
+import { startCpuNanos } from "../support/processor-time.ts";
 
 const rounds: Readonly<Record<BenchSize, number>> = { small: 1, large: 21 };
 
@@ -76,9 +76,9 @@ async function measureKind(
   const count = size === "large" ? requests : Math.ceil(requests / smaller);
   const cpuMicros = async (observed: Observed) => {
     const server = servers[observed];
-    const before = cpuNanos(server.pid);
+    const passed = startCpuNanos(server.pid);
     await runLoad({ port: server.port, paths: pathsOf(server, ids), bodyBytes, connections, requests: count });
-    return (cpuNanos(server.pid) - before) / 1e3 / count;
+    return passed() / 1e3 / count;
   };
   const round = async () => ({
     nothing: await cpuMicros("nothing"),

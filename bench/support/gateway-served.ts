@@ -26,6 +26,7 @@ import { createSpanWriter } from "../../src/lib/otlp-json.ts";
 import { openSpanExporter } from "../../src/lib/span-exporter.ts";
 import { createTracer } from "../../src/lib/spans.ts";
 import { createSampler } from "../../src/lib/trace-context.ts";
+import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import type { WeaveSpan } from "../../src/store/index/index-types.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import { openPool } from "../../src/threads/pool.ts";
@@ -213,7 +214,7 @@ function openGraphql(path: string) {
   const pool = openPool({ entry: "graphql", threads: 2, queueMax: 64, timeoutMs: 60_000, idleMs });
   return graphql({
     pool,
-    indexPath: path,
+    index: openIndexReader(path),
     contentFolder: fixture.cache,
     timeoutMs: 10_000,
     clock: systemClock,

@@ -19,12 +19,21 @@ export function cpuSeconds(pid: number): number {
 }
 
 /**
- * CPU time of the threads of a process that run now, in nanoseconds: finer than {@link cpuSeconds}, for short rounds.
- * Threads that have ended are not in it.
+ * Starts to count the CPU time of a process in nanoseconds: finer than {@link cpuSeconds}, for short rounds. A thread
+ * that has ended by then is left out, also what it had used before.
+ *
+ * @returns A function that returns the CPU time since then.
  */
-export function cpuNanos(pid: number): number {
-  const threads = readdirSync(`/proc/${pid}/task`);
-  return threads.reduce((sum, thread) => sum + threadNanos(pid, thread), 0);
+export function startCpuNanos(pid: number): () => number {
+  const before = threadTimes(pid);
+  return () => {
+    const passed = [...threadTimes(pid)].map(([thread, nanos]) => nanos - (before.get(thread) ?? 0));
+    return passed.reduce((sum, nanos) => sum + nanos, 0);
+  };
+}
+
+function threadTimes(pid: number): ReadonlyMap<string, number> {
+  return new Map(readdirSync(`/proc/${pid}/task`).map((thread) => [thread, threadNanos(pid, thread)]));
 }
 
 /** CPU time of one thread, in nanoseconds; the main thread has the id of the process. */

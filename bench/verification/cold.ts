@@ -16,7 +16,7 @@ import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
 import { type NodeRoot, startServed } from "../support/gateway-process.ts";
 import { takePeak } from "../support/memory.ts";
-import { cpuNanos, cpuSeconds } from "../support/processor-time.ts";
+import { cpuSeconds, startCpuNanos } from "../support/processor-time.ts";
 import type { ColdFloor } from "./cold-floor-served.ts";
 import type { ColdNodeLine } from "./cold-node.ts";
 
@@ -124,9 +124,9 @@ async function measureRound(url: string, root: NodeRoot, { served, least, relay 
 async function restOf(pid: number): Promise<void> {
   const busyShareMax = 0.2;
   for (let tries = 0; tries < 100; tries++) {
-    const before = cpuNanos(pid);
+    const passed = startCpuNanos(pid);
     await Bun.sleep(50);
-    if (cpuNanos(pid) - before < busyShareMax * 50e6) return;
+    if (passed() < busyShareMax * 50e6) return;
   }
 }
 

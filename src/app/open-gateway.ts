@@ -312,7 +312,7 @@ function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gate
       },
       onChunk: createChunkKeeper(sources.extents, log),
     },
-    graphql: queriesOf(parts, threads, live),
+    graphql: queriesOf(parts, base, live),
     events: live,
     administration,
     walletPages: { pages: walletPagesOf(config, parts.wallet !== undefined), testWallet: parts.testWallet },
@@ -378,13 +378,13 @@ function featuresOf(config: Config): readonly string[] {
 /** GraphQL requests are executed here, or forwarded to GRAPHQL_HOST. */
 function queriesOf(
   { config, folder, log, closers }: GatewayParts,
-  threads: Threads,
+  { threads, reader }: Base,
   live: EventHub | undefined,
 ): AnyElysia {
   if (config.GRAPHQL_HOST === undefined) {
     return graphql({
       pool: threads.query,
-      indexPath: folder.index,
+      index: reader,
       contentFolder: folder.content,
       store: queriedStoreOptions(config, folder),
       timeoutMs: config.QUERY_TIMEOUT_MS,

@@ -12,9 +12,9 @@ import {
   addCharacter,
   addText,
   asciiLeaf,
+  compileResult,
   compileShape,
   createOutputs,
-  finished,
   leaf,
   object,
   type Shape,
@@ -126,22 +126,14 @@ export type WriteResult<Change> = (event: EventSource<Change>) => Uint8Array;
 
 /** Returns the function that writes events of transactions and data items. */
 export function compileTransactionEvents(selection: EventSelection): WriteResult<RowChange> {
-  return compileResult(transactionEventShape, selection);
+  return compileEvents(transactionEventShape, selection);
 }
 
 /** As `compileTransactionEvents`, for blocks. */
 export function compileBlockEvents(selection: EventSelection): WriteResult<BlockChange> {
-  return compileResult(blockEventShape, selection);
+  return compileEvents(blockEventShape, selection);
 }
 
-function compileResult<Source>(shape: Shape<Source>, { key, fields }: EventSelection): (source: Source) => Uint8Array {
-  const write = compileShape(shape, fields);
-  const prefix = `{"data":{${JSON.stringify(key)}:`;
-  return (source) => {
-    const out = beginOutput();
-    addText(out, prefix);
-    write(source, out);
-    addText(out, "}}");
-    return finished(out);
-  };
+function compileEvents<Source>(shape: Shape<Source>, { key, fields }: EventSelection): (source: Source) => Uint8Array {
+  return compileResult(beginOutput, key, compileShape(shape, fields));
 }

@@ -16,6 +16,8 @@ import { assert } from "../lib/assert.ts";
 import { exceededLimits } from "./document-size.ts";
 import { createQueryExecutor, type ExecutionResult, type QuerySources } from "./execute.ts";
 import { schema } from "./graphql-schema.ts";
+import { planLookup } from "./lookup-plan.ts";
+import type { LookupPlan } from "./lookups.ts";
 import { type ExecutionRequest, prepareOperation } from "./operation.ts";
 import { parseRequest } from "./parse-request.ts";
 import { tokensMax } from "./query-limits.ts";
@@ -50,6 +52,8 @@ export type GraphqlReply = Readonly<{
   defects: readonly unknown[];
   /** A subscription, which the main thread streams; then the body is empty. */
   subscription?: SubscriptionPlan | undefined;
+  /** How the main thread executes this document from now on; undefined where it must not. */
+  lookup?: LookupPlan | undefined;
 }>;
 
 /**
@@ -156,20 +160,17 @@ async function executeKnown(
   documents: Documents,
   execute: (request: ExecutionRequest) => Promise<ExecutionResult>,
 ): Promise<GraphqlReply | undefined> {
-  const document = parsed instanceof GraphQLError ? undefined : documents.known(parsed.query);
-  if (parsed instanceof GraphQLError || document === undefined) return undefined;
+  const known = parsed instanceof GraphQLError ? undefined : documents.known(parsed.query);
+  if (parsed instanceof GraphQLError || known === undefined) return undefined;
+  const { document, lookup } = known;
   const { variables, operationName } = parsed;
   const result = await execute({ document, variables, operationName });
-  return result.kind === "rejected" ? undefined : { status: 200, body: result.body, defects: result.defects };
+  return result.kind === "rejected" ? undefined : { status: 200, body: result.body, defects: result.defects, lookup };
 }
 
 function parsedOf(sent: SentRequest): Parsed {
-  try {
-    return parseRequest(sent);
-  } catch (error) {
-    if (error instanceof GraphQLError) return error;
-    throw error;
-  }
+  const parsed = parseRequest(sent);
+  return "malformed" in parsed ? new GraphQLError(parsed.malformed, { extensions: { http: { status: 400 } } }) : parsed;
 }
 
 /** Plans what a request subscribes to, or returns why it cannot. */
@@ -197,8 +198,10 @@ export type Documents = Readonly<{
   parse: (text: string | Readonly<{ body: string }>) => DocumentNode;
   validate: (document: DocumentNode) => readonly GraphQLError[];
   /** The document of a text that was valid before, while it is cached. */
-  known: (text: string) => DocumentNode | undefined;
+  known: (text: string) => KnownDocument | undefined;
 }>;
+
+type KnownDocument = Readonly<{ document: DocumentNode; lookup: LookupPlan | undefined }>;
 
 /**
  * Characters of query text whose documents are cached. A syntax tree takes 70 to 100 times its text, and what is
@@ -212,23 +215,24 @@ const errorsMax = 20;
 
 /** Creates a parser with a cache of valid documents. */
 export function createDocuments(): Documents {
-  const valid = new LRUCache<string, DocumentNode>({ maxSize: cachedCharactersMax });
+  const valid = new LRUCache<string, KnownDocument>({ maxSize: cachedCharactersMax });
   return {
     known: (text) => valid.get(text),
     parse: (source) => {
       const text = typeof source === "string" ? source : source.body;
       try {
-        return valid.get(text) ?? parse(text, { maxTokens: tokensMax });
+        return valid.get(text)?.document ?? parse(text, { maxTokens: tokensMax });
       } catch (error) {
         throw error instanceof GraphQLError ? withoutExecution(error) : error;
       }
     },
     validate: (document) => {
       const text = document.loc?.source.body ?? "";
-      if (valid.peek(text) === document) return [];
+      if (valid.peek(text)?.document === document) return [];
       const errors = validationErrors(document);
-      if (errors.length === 0) valid.set(text, document, { size: text.length + documentCharacters });
-      return errors;
+      if (errors.length > 0) return errors;
+      valid.set(text, { document, lookup: planLookup(document, text) }, { size: text.length + documentCharacters });
+      return [];
     },
   };
 }

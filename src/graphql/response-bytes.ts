@@ -214,12 +214,8 @@ export function object<Source, Inner>(
   pick: (source: Source) => Inner | undefined,
 ): (field: WrittenField) => Write<Source> {
   return ({ inner }) => {
-    const write = compileShape(shape, inner);
-    return (source, out) => {
-      const value = pick(source);
-      if (value === undefined) addBytes(out, nullBytes);
-      else write(value, out);
-    };
+    const write = compileNullable(shape, inner);
+    return (source, out) => write(pick(source), out);
   };
 }
 
@@ -274,6 +270,34 @@ export function compileShape<Source>(shape: Shape<Source>, fields: readonly Writ
       write(source, out);
     }
     addCharacter(out, closing);
+  };
+}
+
+/** As `compileShape`; an absent object is written as null. */
+export function compileNullable<Source>(
+  shape: Shape<Source>,
+  fields: readonly WrittenField[],
+): Write<Source | undefined> {
+  const write = compileShape(shape, fields);
+  return (source, out) => {
+    if (source === undefined) addBytes(out, nullBytes);
+    else write(source, out);
+  };
+}
+
+/** Makes the writer of a result that has one root field. @param begin - Begins its bytes: `createOutputs`. */
+export function compileResult<Source>(
+  begin: () => Output,
+  key: string,
+  write: Write<Source>,
+): (source: Source) => Uint8Array<ArrayBuffer> {
+  const prefix = textBytes(`{"data":{${JSON.stringify(key)}:`);
+  return (source) => {
+    const out = begin();
+    addBytes(out, prefix);
+    write(source, out);
+    addAscii(out, "}}");
+    return finished(out);
   };
 }
 

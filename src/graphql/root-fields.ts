@@ -4,9 +4,9 @@
  * Reading and writing are apart so that nothing can fail once the first byte is written.
  * @module
  */
-import { isBlockHash, isId } from "../arweave/id.ts";
+import { isId } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
-import type { IndexReader, PageColumns, PagePlan } from "../store/index/index-types.ts";
+import type { IndexReader, PagePlan } from "../store/index/index-types.ts";
 import { encodedBlock } from "../store/index/pages/encoded-row.ts";
 import type { EncodedBlock, EncodedPage, EncodedRow } from "../store/index/pages/encoded-types.ts";
 import { placeOfRow } from "../store/index/place.ts";
@@ -19,8 +19,9 @@ import {
   type TransactionsArguments,
 } from "./page-query.ts";
 import { requestRowsMax } from "./query-limits.ts";
-import { addBytes, compileShape, nullBytes, type Shape, type Write, type WriteValue } from "./response-bytes.ts";
-import { namesWithin, type SelectedField } from "./selection.ts";
+import { compileNullable, type WriteValue } from "./response-bytes.ts";
+import { columnsOf, namesWithin, readBlock } from "./row-reads.ts";
+import type { SelectedField } from "./selection.ts";
 import {
   blockConnectionShape,
   blockShape,
@@ -74,7 +75,7 @@ export function createRootFields(
   const connectionShape = transactionConnectionShape(signatures.of);
   return {
     transaction: ({ inner }) => {
-      const write = orNull(shape, inner);
+      const write = compileNullable(shape, inner);
       const names = namesWithin(inner);
       const columns = columnsOf(names);
       const read = async (id: string, { index }: RootContext) => {
@@ -100,26 +101,16 @@ export function createRootFields(
       };
     },
     block: ({ inner }) => {
-      const write = orNull(blockShape, inner);
+      const write = compileNullable(blockShape, inner);
       return (given, { index }) => {
-        const { id } = given as { id: string };
-        const block = isBlockHash(id) ? index.block(id) : undefined;
-        const encoded = block === undefined ? undefined : encodedBlock(block);
-        return (out) => write(encoded, out);
+        const block = readBlock(index, (given as { id: string }).id);
+        return (out) => write(block, out);
       };
     },
     blocks: ({ inner }) => {
       const write = compileConnection(blockConnectionShape, inner);
       return (given, context) => write(readBlocks(given as BlocksArguments, context));
     },
-  };
-}
-
-function orNull<Source>(shape: Shape<Source>, fields: readonly SelectedField[]): Write<Source | undefined> {
-  const write = compileShape(shape, fields);
-  return (source, out) => {
-    if (source === undefined) addBytes(out, nullBytes);
-    else write(source, out);
   };
 }
 
@@ -191,20 +182,6 @@ function takeRows(rows: number, context: RootContext): void {
   context.rowsLeft -= rows;
   if (context.rowsLeft < 0)
     throw badInput(`The query asks for more than ${requestRowsMax} rows; ask for fewer with "first".`);
-}
-
-function columnsOf(names: ReadonlySet<string>): PageColumns {
-  return {
-    tags: names.has("tags") || names.has("type"),
-    ownerKey: names.has("key"),
-    parent: names.has("bundledIn") || names.has("parent"),
-    block: names.has("block"),
-    target: names.has("recipient"),
-    anchor: names.has("anchor"),
-    size: names.has("data"),
-    signature: names.has("signature") || names.has("signatureType"),
-    ingestedAt: names.has("ingestedAt"),
-  };
 }
 
 function emptyConnection<Row>(): Connection<Row> {

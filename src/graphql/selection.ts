@@ -68,13 +68,21 @@ export function selectFields(sets: readonly SelectionSetNode[], scope: Selection
   });
 }
 
-/** The names of all fields selected in and below some fields. */
-export function namesWithin(fields: readonly SelectedField[], names = new Set<string>()): ReadonlySet<string> {
-  for (const field of fields) {
+/** A field without its syntax, as plain data for another thread. */
+export function writtenField({ key, name, inner }: SelectedField): WrittenField {
+  return { key, name, inner: inner.map(writtenField) };
+}
+
+/** The name of a field that one object below a field has twice; undefined if there is none. */
+export function repeatedField({ inner }: WrittenField): string | undefined {
+  const names = new Set<string>();
+  for (const field of inner) {
+    if (names.has(field.name)) return field.name;
     names.add(field.name);
-    namesWithin(field.inner, names);
+    const repeated = repeatedField(field);
+    if (repeated !== undefined) return repeated;
   }
-  return names;
+  return undefined;
 }
 
 function gather(

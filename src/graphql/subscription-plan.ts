@@ -19,7 +19,7 @@ import {
   readTransactionsPlan,
   type TransactionsArguments,
 } from "./page-query.ts";
-import { type SelectedField, selectFields, type WrittenField } from "./selection.ts";
+import { repeatedField, selectFields, writtenField } from "./selection.ts";
 
 /** A subscription. Neither rows nor blocks: a filter of which nothing can be true. */
 export type SubscriptionPlan = Readonly<{
@@ -40,7 +40,8 @@ export function planSubscription({ operation, scope }: PreparedOperation): Subsc
   const [field] = selectFields([operation.selectionSet], scope);
   if (field === undefined) return new GraphQLError("A subscription selects one field.", { nodes: operation });
   try {
-    checkOnce(field);
+    const repeated = repeatedField(field);
+    if (repeated !== undefined) throw selectedTwice(repeated);
     const definition = schema.getSubscriptionType()?.getFields()[field.name];
     assert(definition !== undefined, "validation found every root field in the schema");
     // graphql-js coerced them to the types of the schema; the types of the plans repeat them.
@@ -55,21 +56,10 @@ export function planSubscription({ operation, scope }: PreparedOperation): Subsc
   }
 }
 
-/** Without the syntax, which another thread does not need. */
-function writtenField({ key, name, inner }: SelectedField): WrittenField {
-  return { key, name, inner: inner.map(writtenField) };
-}
-
-function checkOnce({ inner }: SelectedField): void {
-  const names = new Set<string>();
-  for (const field of inner) {
-    if (names.has(field.name))
-      throw new GraphQLError(`A subscription selects "${field.name}" twice; once is allowed.`, {
-        extensions: { code: "QUERY_TOO_COMPLEX" },
-      });
-    names.add(field.name);
-    checkOnce(field);
-  }
+function selectedTwice(name: string): GraphQLError {
+  return new GraphQLError(`A subscription selects "${name}" twice; once is allowed.`, {
+    extensions: { code: "QUERY_TOO_COMPLEX" },
+  });
 }
 
 function rowsOf(given: TransactionsArguments): SubscriptionPlan["rows"] {

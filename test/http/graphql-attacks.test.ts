@@ -8,6 +8,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
+import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { createRandom } from "../support/random.ts";
 import { attackSet } from "./graphql-attack-set.ts";
@@ -26,10 +27,12 @@ const pool = openPool({
   timeoutMs: 30_000,
   idleMs: Number.POSITIVE_INFINITY,
 });
-const server = openGraphqlServer({ pool, indexPath, contentFolder: folder, timeoutMs: 20_000 });
+const index = openIndexReader(indexPath);
+const server = openGraphqlServer({ pool, index, contentFolder: folder, timeoutMs: 20_000 });
 afterAll(async () => {
   await server.close(0);
   await pool.close();
+  index.close();
   chain.close();
   removeFolder(folder);
 });
@@ -63,7 +66,7 @@ describe("G1: a query made to hurt", () => {
 
 describe("G1: a query without end", () => {
   test("is ended between steps when its time is up, with an error that says so", async () => {
-    const late = openGraphqlServer({ pool, indexPath, contentFolder: folder, timeoutMs: -1 });
+    const late = openGraphqlServer({ pool, index, contentFolder: folder, timeoutMs: -1 });
     const body = JSON.stringify({ query: `{ transactions(first: 1000) { ${page} } }` });
     const headers = { "Content-Type": "application/json" };
     const response = await fetch(`${late.url}/graphql`, { method: "POST", body, headers });

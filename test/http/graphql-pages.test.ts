@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TransactionsArguments } from "../../src/graphql/page-query.ts";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
+import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import type { PageRow } from "../../src/store/index/index-types.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { executeByGraphqlJs } from "../graphql/oracle.ts";
@@ -152,7 +153,8 @@ describe("walking all pages", () => {
       const choose = createRandom(seed).below;
       const indexPath = join(folder, `moving-${seed}.sqlite`);
       const chain = openMadeUpChain(indexPath, choose);
-      const server = openGraphqlServer({ pool, indexPath, contentFolder: folder, timeoutMs: 30_000 });
+      const index = openIndexReader(indexPath);
+      const server = openGraphqlServer({ pool, index, contentFolder: folder, timeoutMs: 30_000 });
       const url = `${server.url}/graphql`;
       for (let count = 0; count < 6; count++) chain.addBlock(choose(14));
       let walks: Walk[] = [];
@@ -172,6 +174,7 @@ describe("walking all pages", () => {
         expect(walk.ids).toEqual(sort === "HEIGHT_ASC" ? all : all.toReversed());
       }
       await server.close(0);
+      index.close();
       chain.close();
     },
     120_000,
@@ -180,7 +183,8 @@ describe("walking all pages", () => {
   test("of 7 over a block of 1,000 transactions gives each once, both ways", async () => {
     const indexPath = join(folder, "thousand.sqlite");
     const chain = openMadeUpChain(indexPath, createRandom(7).below);
-    const server = openGraphqlServer({ pool, indexPath, contentFolder: folder });
+    const index = openIndexReader(indexPath);
+    const server = openGraphqlServer({ pool, index, contentFolder: folder });
     chain.addBlock(3);
     chain.addBlock(1_000);
     chain.addBlock(3);
@@ -213,6 +217,7 @@ describe("walking all pages", () => {
       expect(seen).toEqual(sort === "HEIGHT_ASC" ? ids : ids.toReversed());
     }
     await server.close(0);
+    index.close();
     chain.close();
   }, 120_000);
 });

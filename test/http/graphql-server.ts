@@ -2,7 +2,7 @@
  * A listener with `/graphql` and nothing else, for tests.
  * @module
  */
-import { graphql } from "../../src/http/graphql/graphql-routes.ts";
+import { type GraphqlOptions, graphql } from "../../src/http/graphql/graphql-routes.ts";
 import type { HttpServer } from "../../src/http/server.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type Log, silentLog } from "../../src/lib/log.ts";
@@ -16,8 +16,10 @@ type QueryPool = Pool<Workers["graphql"]>;
 export function openGraphqlServer(
   given: Readonly<{
     pool: QueryPool;
-    indexPath?: string;
+    /** None: a pool without an index. */
+    index?: GraphqlOptions["index"];
     contentFolder?: string;
+    store?: GraphqlOptions["store"];
     timeoutMs?: number;
     log?: Log;
   }>,
@@ -27,8 +29,9 @@ export function openGraphqlServer(
     port: 0,
     app: graphql({
       pool: given.pool,
-      indexPath: given.indexPath ?? "",
+      index: given.index ?? { path: "", encodedRow: () => undefined, block: () => undefined },
       contentFolder: given.contentFolder ?? "",
+      store: given.store,
       timeoutMs: given.timeoutMs ?? 10_000,
       clock: systemClock,
       log: given.log ?? silentLog,

@@ -1,5 +1,6 @@
 /**
  * A GraphQL request is read where it is executed: a small text can take long to read, and content would wait for it.
+ * Lookups are the exception (graphql-lookups.test.ts).
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -9,7 +10,7 @@ import { openGraphqlServer, poolOf } from "./graphql-server.ts";
 
 const serve = createGraphqlServer({ index: createMemoryIndex([], []), signatures: noSignatures });
 
-describe("the thread that serves looks into no request", () => {
+describe("the thread that serves, which knows no lookups yet, looks into no request", () => {
   const rows: [string, string, string, string][] = [
     ["JSON", "application/json", "json", '{"query":'],
     ["a document", "application/graphql", "document", "{ nope"],

@@ -1,16 +1,20 @@
 /**
  * `/graphql`: the main thread reads the request and sends the response; a query thread does everything between
- * (src/graphql/graphql-server.ts). A subscription is planned there, and its events are sent from here.
+ * (src/graphql/graphql-server.ts). A subscription is planned there, and its events are sent from here; so is a lookup,
+ * whose document is executed here from then on (src/graphql/lookups.ts).
  * Source: docs/reference/graphql.md#execution.
  * @module
  */
 import { Failure, type FailureRow, failures } from "../../failures.ts";
 import type { EventHub } from "../../gateway/events/event-hub.ts";
 import type { GraphqlJob, GraphqlMediaType, GraphqlReply } from "../../graphql/graphql-server.ts";
+import { createLookups, type LookupIndex, type Lookups } from "../../graphql/lookups.ts";
+import type { SentRequest } from "../../graphql/request-parameters.ts";
 import type { SubscriptionPlan } from "../../graphql/subscription-plan.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { type Span, traced } from "../../lib/spans.ts";
+import type { IndexReader } from "../../store/index/index-types.ts";
 import type { Pool, Workers } from "../../threads/pool.ts";
 import { eventHeaders } from "../live-events.ts";
 import { contextOf } from "../request-context.ts";
@@ -22,8 +26,8 @@ import { errorAsEvents, readLastEventId, resultAsEvents, subscriptionResponse } 
 export type GraphqlOptions = Readonly<{
   /** Query threads. Their timeout is above `timeoutMs`, for statements that cannot be interrupted. */
   pool: Pool<Workers["graphql"]>;
-  /** The index file. */
-  indexPath: string;
+  /** The index: its file for query threads, and a connection to it in this thread for lookups. */
+  index: LookupIndex & Pick<IndexReader, "path">;
   /** The folder of cached content. */
   contentFolder: string;
   /** The columnar store; undefined without one. */
@@ -38,10 +42,14 @@ export type GraphqlOptions = Readonly<{
 
 /** Creates the route `/graphql`. */
 export function graphql(options: GraphqlOptions) {
-  return graphqlEndpoint((request) => traced("graphql", (span) => respond(request, options, span)));
+  // Only query threads read the columnar store.
+  const lookups = options.store === undefined ? createLookups(options.index) : undefined;
+  return graphqlEndpoint((request) => traced("graphql", (span) => respond(request, { ...options, lookups }, span)));
 }
 
-async function respond(request: Request, options: GraphqlOptions, span: Span | undefined): Promise<Response> {
+type Endpoint = GraphqlOptions & Readonly<{ lookups: Lookups | undefined }>;
+
+async function respond(request: Request, endpoint: Endpoint, span: Span | undefined): Promise<Response> {
   const accepted = acceptedForms(request.headers.get("accept"));
   if (accepted.type === undefined && !accepted.events)
     return errorResponse(
@@ -55,28 +63,43 @@ async function respond(request: Request, options: GraphqlOptions, span: Span | u
   try {
     const sent = await readQueryRequest(request, type);
     if (sent instanceof Response) return sent;
-    const { pool, indexPath, contentFolder, store, timeoutMs, clock, log } = options;
-    const endsAtMs = clock() + timeoutMs;
-    const job = (startMs: number): GraphqlJob => ({
-      request: sent,
-      mediaType: type,
-      acceptsEvents: accepted.events,
-      indexPath,
-      contentFolder,
-      store,
-      endsAtMs: endsAtMs + startMs,
-    });
-    const reply = await pool.run("executeQuery", job, { signal: request.signal });
+    const job = { request: sent, mediaType: type, acceptsEvents: accepted.events };
+    const reply = lookUp(sent, endpoint, requestId) ?? (await runQuery(job, endpoint, request.signal));
     const { status, subscription, defects } = reply;
     const kind = subscription === undefined ? "query" : "subscription";
     if (span !== undefined) span.attributes = { "graphql.operation.type": kind, "cairn.graphql.status": status };
-    for (const error of defects) log.error("defect", { requestId, error });
+    for (const error of defects) endpoint.log.error("defect", { requestId, error });
     return subscription === undefined
       ? await resultResponse(request, reply, accepted.type)
-      : subscribe(request, subscription, options.live, reject);
+      : subscribe(request, subscription, endpoint.live, reject);
   } catch (error) {
-    return failedResponse(error, request, options.log, reject);
+    return failedResponse(error, request, endpoint.log, reject);
   }
+}
+
+/** Executes a request in this thread; undefined where a query thread must. */
+function lookUp(sent: SentRequest, { lookups, log }: Endpoint, requestId: string): GraphqlReply | undefined {
+  try {
+    const body = lookups?.execute(sent);
+    return body === undefined ? undefined : { status: 200, body, defects: [] };
+  } catch (error) {
+    // A query thread makes the response if it cannot read the row either.
+    log.error("lookup failed", { requestId, error });
+    return undefined;
+  }
+}
+
+async function runQuery(
+  job: Pick<GraphqlJob, "request" | "mediaType" | "acceptsEvents">,
+  { pool, index, contentFolder, store, timeoutMs, lookups, clock }: Endpoint,
+  signal: AbortSignal,
+): Promise<GraphqlReply> {
+  const endsAtMs = clock() + timeoutMs;
+  const folders = { indexPath: index.path, contentFolder, store };
+  const jobAt = (startMs: number) => ({ ...job, ...folders, endsAtMs: endsAtMs + startMs });
+  const reply = await pool.run("executeQuery", jobAt, { signal });
+  if (reply.lookup !== undefined) lookups?.add(reply.lookup);
+  return reply;
 }
 
 /** @param type - Undefined: the client accepts only a stream of events. */

@@ -1,0 +1,61 @@
+/**
+ * Reads a valid query for one row by its id into a plan: the row and the fields to write, as plain data for the thread
+ * that serves.
+ * Source: docs/decisions/117-lookups.md.
+ * @module
+ */
+import {
+  type DefinitionNode,
+  type DocumentNode,
+  type FieldNode,
+  Kind,
+  type OperationDefinitionNode,
+  OperationTypeNode,
+} from "graphql";
+import { documentCharactersMax, type LookupPlan } from "./lookups.ts";
+import { namesWithin } from "./row-reads.ts";
+import { fragmentsOf, repeatedField, type SelectedField, selectFields, writtenField } from "./selection.ts";
+
+/**
+ * Plans a document whose execution costs less than its way to a thread and back whatever its text: one short query,
+ * of one row, each of whose fields is written once.
+ *
+ * @param query - The text of the document.
+ * @returns Undefined for any other document.
+ */
+export function planLookup(document: DocumentNode, query: string): LookupPlan | undefined {
+  // Directives may leave fields out.
+  if (query.length > documentCharactersMax || query.includes("@")) return undefined;
+  const [operation, ...others] = document.definitions.filter(isOperation);
+  if (operation?.operation !== OperationTypeNode.QUERY || others.length > 0) return undefined;
+  const scope = { fragments: fragmentsOf(document), variables: {} };
+  const [field, ...otherFields] = selectFields([operation.selectionSet], scope);
+  if (field === undefined || otherFields.length > 0 || !isCheap(field)) return undefined;
+  const root = rootOf(field);
+  const id = readId(field.nodes[0], operation);
+  if (root === undefined || id === undefined) return undefined;
+  const { key, inner } = writtenField(field);
+  return { query, operationName: operation.name?.value, root, id, key, fields: inner };
+}
+
+function isOperation(node: DefinitionNode): node is OperationDefinitionNode {
+  return node.kind === Kind.OPERATION_DEFINITION;
+}
+
+/** A signature may have to be read from a file of content. */
+function isCheap(field: SelectedField): boolean {
+  return repeatedField(field) === undefined && !namesWithin(field.inner).has("signature");
+}
+
+function rootOf({ name }: SelectedField): LookupPlan["root"] | undefined {
+  return name === "transaction" || name === "block" ? name : undefined;
+}
+
+/** The argument is a text, or the only variable, whose value each request sends. */
+function readId({ arguments: given }: FieldNode, operation: OperationDefinitionNode): LookupPlan["id"] | undefined {
+  const value = given?.[0]?.value;
+  if (value?.kind === Kind.STRING) return { value: value.value };
+  const [definition, ...others] = operation.variableDefinitions ?? [];
+  if (value?.kind !== Kind.VARIABLE || others.length > 0 || definition?.defaultValue !== undefined) return undefined;
+  return { variable: value.name.value };
+}

@@ -1,0 +1,91 @@
+/**
+ * Lookups: queries for one row by its id, executed on the thread that serves, as headers are.
+ *
+ * To pass such a query to a thread and back costs more than twice its execution. A query thread parses and validates
+ * each document; of one that it has seen before and that is a lookup, it returns a plan. From then on, requests with
+ * that document are executed here: nothing here depends on graphql-js.
+ * Source: docs/decisions/117-lookups.md.
+ * @module
+ */
+import { LRUCache } from "lru-cache";
+import { isId } from "../arweave/id.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
+import { parseRequest } from "./parse-request.ts";
+import type { RequestParameters, SentRequest } from "./request-parameters.ts";
+import { compileNullable, compileResult, createOutputs, type Output } from "./response-bytes.ts";
+import { columnsOf, namesWithin, readBlock } from "./row-reads.ts";
+import type { WrittenField } from "./selection.ts";
+import { blockShape, transactionShape } from "./shapes.ts";
+
+/** Characters of a document that can be a lookup; those of published clients have 100 to 600. */
+export const documentCharactersMax = 1_024;
+
+/** Characters of a request that is parsed here: such a document, escaped, with an id. It takes 70 µs at most. */
+const requestCharactersMax = 2 * documentCharactersMax;
+
+/** Documents of which plans are cached. */
+const plansMax = 128;
+
+/** A query for one row by its id. */
+export type LookupPlan = Readonly<{
+  /** The text of the document. */
+  query: string;
+  operationName: string | undefined;
+  root: "transaction" | "block";
+  /** What the document says, or the name of the variable that has it. */
+  id: Readonly<{ value: string }> | Readonly<{ variable: string }>;
+  /** The response key of the root field, and the fields of the row. */
+  key: string;
+  fields: readonly WrittenField[];
+}>;
+
+/** The reads of the index that lookups use. */
+export type LookupIndex = Pick<IndexReader, "encodedRow" | "block">;
+
+/** Executes requests whose documents are known lookups. */
+export type Lookups = Readonly<{
+  /** Remembers a document. */
+  add: (plan: LookupPlan) => void;
+  /** The body of the response; undefined for a request that a query thread must execute. */
+  execute: (request: SentRequest) => Uint8Array<ArrayBuffer> | undefined;
+}>;
+
+type Lookup = Readonly<{ plan: LookupPlan; respond: (id: string) => Uint8Array<ArrayBuffer> }>;
+
+/** Creates the lookups of one index. */
+export function createLookups(index: LookupIndex): Lookups {
+  const lookups = new LRUCache<string, Lookup>({ max: plansMax });
+  const begin = createOutputs();
+  return {
+    add: (plan) => lookups.set(plan.query, { plan, respond: compile(plan, index, begin) }),
+    execute: (request) => {
+      if (lookups.size === 0 || request.text.length > requestCharactersMax) return undefined;
+      const asked = parseRequest(request);
+      if ("malformed" in asked) return undefined;
+      const lookup = lookups.get(asked.query);
+      const id = lookup === undefined ? undefined : idOf(lookup.plan, asked);
+      return id === undefined ? undefined : lookup?.respond(id);
+    },
+  };
+}
+
+/** Undefined where graphql-js has to check: a value of another type, or another name of the operation. */
+function idOf({ id, operationName }: LookupPlan, asked: RequestParameters): string | undefined {
+  if (asked.operationName !== undefined && asked.operationName !== operationName) return undefined;
+  if ("value" in id) return id.value;
+  const value = asked.variables?.[id.variable];
+  return typeof value === "string" ? value : undefined;
+}
+
+function compile({ root, key, fields }: LookupPlan, index: LookupIndex, begin: () => Output): Lookup["respond"] {
+  if (root === "block") {
+    const respond = compileResult(begin, key, compileNullable(blockShape, fields));
+    return (hash) => respond(readBlock(index, hash));
+  }
+  const respond = compileResult(begin, key, compileNullable(shape, fields));
+  const columns = columnsOf(namesWithin(fields));
+  return (id) => respond(isId(id) ? index.encodedRow(id, columns) : undefined);
+}
+
+/** A lookup selects no signature. */
+const shape = transactionShape(() => undefined);
