@@ -20,14 +20,15 @@ export function cpuSeconds(pid: number): number {
 
 /**
  * Starts to count the CPU time of a process in nanoseconds: finer than {@link cpuSeconds}, for short rounds. A thread
- * that has ended by then is left out, also what it had used before.
+ * that ends before the result is read is not counted at all.
  *
- * @returns A function that returns the CPU time since then.
+ * @returns A function that returns the CPU time since the start.
  */
 export function startCpuNanos(pid: number): () => number {
   const before = threadTimes(pid);
   return () => {
-    const passed = [...threadTimes(pid)].map(([thread, nanos]) => nanos - (before.get(thread) ?? 0));
+    // The time of a thread that ends while it is read is 0.
+    const passed = [...threadTimes(pid)].map(([thread, nanos]) => Math.max(0, nanos - (before.get(thread) ?? 0)));
     return passed.reduce((sum, nanos) => sum + nanos, 0);
   };
 }

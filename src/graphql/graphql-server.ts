@@ -1,9 +1,9 @@
 /**
  * The GraphQL server of a query thread: graphql-yoga, with parsing, validation and execution set by its plugin hooks.
  *
- * Everything that depends on a request's text runs here and not on the thread that serves: a small text can take
- * milliseconds to parse (6 ms for variables nested 20,000 deep), and content requests would wait for it. Only text and
- * finished bytes cross between threads.
+ * What depends on a request's text runs here and not on the thread that serves: a small text can take milliseconds to
+ * parse (6 ms for variables nested 20,000 deep), and content requests would wait for it. Only text and finished bytes
+ * cross between threads, and plans: of subscriptions and of lookups, short requests for which that thread executes.
  * Source: docs/reference/graphql.md#execution; docs/decisions/095-graphql-yoga.md.
  * @module
  */

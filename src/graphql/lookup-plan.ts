@@ -55,7 +55,8 @@ function rootOf({ name }: SelectedField): LookupPlan["root"] | undefined {
 function readId({ arguments: given }: FieldNode, operation: OperationDefinitionNode): LookupPlan["id"] | undefined {
   const value = given?.[0]?.value;
   if (value?.kind === Kind.STRING) return { value: value.value };
-  const [definition, ...others] = operation.variableDefinitions ?? [];
-  if (value?.kind !== Kind.VARIABLE || others.length > 0 || definition?.defaultValue !== undefined) return undefined;
-  return { variable: value.name.value };
+  if (value?.kind !== Kind.VARIABLE) return undefined;
+  // A document that defines more variables than it has uses for is invalid.
+  const [definition] = operation.variableDefinitions ?? [];
+  return definition?.defaultValue === undefined ? { variable: value.name.value } : undefined;
 }

@@ -8,7 +8,12 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createGraphqlServer, type GraphqlJob, type GraphqlServer } from "../../src/graphql/graphql-server.ts";
-import { createLookups, documentCharactersMax, type LookupPlan } from "../../src/graphql/lookups.ts";
+import {
+  createLookups,
+  documentCharactersMax,
+  type LookupPlan,
+  requestCharactersMax,
+} from "../../src/graphql/lookups.ts";
 import type { GraphqlOptions } from "../../src/http/graphql/graphql-routes.ts";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
@@ -28,7 +33,7 @@ const memory = { ...createMemoryIndex(rows, blocks), path: "" };
 const id = idOf("1/0/-1");
 const json = { "Content-Type": "application/json" };
 
-type Sent = Readonly<{ query: string; variables?: unknown; operationName?: string }>;
+type Sent = Readonly<{ query: string; variables?: unknown; operationName?: string; extensions?: unknown }>;
 
 /** A listener whose query thread is counted. */
 function openCounted(
@@ -77,6 +82,12 @@ describe("a document that a query thread has executed twice is executed without 
         query: `{ transaction(id: "${id}") { ...F ... { fee { ar } } } } fragment F on Transaction { id data { size } }`,
       },
     ],
+    [
+      "fields that are selected in two places",
+      { query: `{ transaction(id: "${id}") { id } transaction(id: "${id}") { anchor } }` },
+    ],
+    ["a fragment on the root", { query: `{ ...F } fragment F on Query { transaction(id: "${id}") { id } }` }],
+    ["an id that is a block string", { query: `{ transaction(id: """${id}""") { id } }` }],
     ["an item", { query: `{ transaction(id: "${idOf("1/0/96")}") { ${everyField} } }` }],
     ["an id that is not in the index", { query: `{ transaction(id: "${idOf("nowhere")}") { id } }` }],
     ["what cannot be an id", { query: '{ transaction(id: "x") { id } }' }],
@@ -171,18 +182,35 @@ describe("a query thread executes", () => {
     await server.close();
   });
 
+  test("requests that are longer than those that are parsed on the thread that serves", async () => {
+    const server = overMemory();
+    const text = JSON.stringify({ query: `{ transaction(id: "${id}") { id } }` });
+    for (let count = 0; count < 2; count += 1) await server.post(text);
+    const first = await server.post(text.padEnd(requestCharactersMax));
+    expect(server.executed()).toBe(2);
+    expect(await server.post(text.padEnd(requestCharactersMax + 1))).toEqual(first);
+    expect(server.executed()).toBe(3);
+    await server.close();
+  });
+
   const query = "query Q($id: ID!) { transaction(id: $id) { id } }";
   const others: [string, Sent, string][] = [
     ["a variable that is a number", { query, variables: { id: 7 } }, '{"data":{"transaction":null}}'],
     ["a variable that is null", { query, variables: { id: null } }, '{"errors":'],
     ["a variable that is missing", { query }, '{"errors":'],
     ["another name of the operation", { query, variables: { id }, operationName: "P" }, '{"errors":'],
+    [
+      "a name of an operation without one",
+      { query: query.replace(" Q", ""), variables: { id }, operationName: "Q" },
+      '{"errors":',
+    ],
+    ["extensions that are no object", { query, variables: { id }, extensions: [] }, '{"errors":'],
     ["variables that are no object", { query, variables: "x" }, '{"errors":'],
   ];
   test.each(others)("of a known lookup: %s", async (_name, sent, beginning) => {
     const server = overMemory();
     const before = await server.ask(sent);
-    for (let count = 0; count < 3; count += 1) await server.ask({ query, variables: { id } });
+    for (let count = 0; count < 3; count += 1) await server.ask({ query: sent.query, variables: { id } });
     const executed = server.executed();
     expect(await server.ask(sent)).toEqual(before);
     expect(before.text).toStartWith(beginning);

@@ -1,7 +1,8 @@
 /**
  * Reads a GraphQL request from HTTP: method, media types, body and query string, within the size limits.
  *
- * The text is parsed in a query thread (src/graphql/graphql-server.ts).
+ * The text is parsed in a query thread (src/graphql/graphql-server.ts); a short one may be a lookup, and is parsed here
+ * (src/graphql/lookups.ts).
  * Source: docs/reference/graphql.md#limits; GraphQL over HTTP (draft 2024) §4, §5.
  * @module
  */
