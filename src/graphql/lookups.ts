@@ -17,7 +17,7 @@ import { columnsOf, namesWithin, readBlock } from "./row-reads.ts";
 import type { WrittenField } from "./selection.ts";
 import { blockShape, transactionShape } from "./shapes.ts";
 
-/** Characters of a document that can be a lookup. One that selects every field once has 270. */
+/** Characters of a document that can be a lookup. One that selects every field once has 260. */
 export const documentCharactersMax = 1_024;
 
 /**
