@@ -7,7 +7,7 @@
  * consistent.
  *
  * Between two collections, bodies that were dropped take tens of megabytes, so that single samples tell nothing of a
- * megabyte. Each fifteenth of the time ends with a rest of the load, in which the program collects its garbage: the
+ * megabyte. Each twentieth of the time ends with a rest of the load, in which the program collects its garbage: the
  * slope of memory is one of the lowest samples of the rests. It has its standard error beside it: a slope that is
  * smaller than twice its error may be none.
  * @module
@@ -37,11 +37,11 @@ const fastShare = 1 / 3;
 const fastPace = 4;
 
 /** Number of parts of the time; the lowest memory in the rest at the end of each counts. */
-const memoryParts = 15;
+const memoryParts = 20;
 
 /** Length of a rest, at most and as a share of its part: the runtime collects an idle heap within half a minute. */
 const restMinutesMax = 0.75;
-const restShareMax = 1 / 5;
+const restShareMax = 1 / 4;
 
 const minuteMs = 60_000;
 
