@@ -139,6 +139,9 @@ export function createGraphqlServer(sources: QuerySources): GraphqlServer {
     }),
   );
 
+  const lookupOf = (parsed: Parsed) =>
+    parsed instanceof GraphQLError ? undefined : documents.known(parsed.query)?.lookup;
+
   return async ({ request: sent, mediaType, acceptsEvents }, checkpoint) => {
     const parsed = parsedOf(sent);
     const known = await executeKnown(parsed, documents, (request) => execute(request, checkpoint));
@@ -150,7 +153,8 @@ export function createGraphqlServer(sources: QuerySources): GraphqlServer {
     pending.set(request, asked);
     const response = await app.handle(request);
     if (unexpected !== undefined) throw unexpected;
-    return { status: response.status, body: await response.bytes(), defects, subscription: asked.subscription };
+    const body = await response.bytes();
+    return { status: response.status, body, defects, subscription: asked.subscription, lookup: lookupOf(parsed) };
   };
 }
 

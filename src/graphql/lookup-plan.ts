@@ -12,7 +12,7 @@ import {
   type OperationDefinitionNode,
   OperationTypeNode,
 } from "graphql";
-import { documentCharactersMax, type LookupPlan } from "./lookups.ts";
+import { documentCharactersMax, findQuotedId, type LookupPlan } from "./lookups.ts";
 import { namesWithin } from "./row-reads.ts";
 import { fragmentsOf, repeatedField, type SelectedField, selectFields, writtenField } from "./selection.ts";
 
@@ -32,7 +32,7 @@ export function planLookup(document: DocumentNode, query: string): LookupPlan | 
   const [field, ...otherFields] = selectFields([operation.selectionSet], scope);
   if (field === undefined || otherFields.length > 0 || !isCheap(field)) return undefined;
   const root = rootOf(field);
-  const id = readId(field.nodes[0], operation);
+  const id = readId(field.nodes[0], operation, query);
   if (root === undefined || id === undefined) return undefined;
   const { key, inner } = writtenField(field);
   return { query, operationName: operation.name?.value, root, id, key, fields: inner };
@@ -51,10 +51,17 @@ function rootOf({ name }: SelectedField): LookupPlan["root"] | undefined {
   return name === "transaction" || name === "block" ? name : undefined;
 }
 
-/** The argument is a text, or the only variable, whose value each request sends. */
-function readId({ arguments: given }: FieldNode, operation: OperationDefinitionNode): LookupPlan["id"] | undefined {
+/** The argument is the first name in quotes in the document, or the only variable, whose value each request sends. */
+function readId(
+  { arguments: given }: FieldNode,
+  operation: OperationDefinitionNode,
+  query: string,
+): LookupPlan["id"] | undefined {
   const value = given?.[0]?.value;
-  if (value?.kind === Kind.STRING) return { value: value.value };
+  if (value?.kind === Kind.STRING) {
+    const quoted = findQuotedId(query);
+    return quoted !== undefined && quoted.at === value.loc?.start ? { at: quoted.at } : undefined;
+  }
   if (value?.kind !== Kind.VARIABLE) return undefined;
   // A document that defines more variables than it has uses for is invalid.
   const [definition] = operation.variableDefinitions ?? [];

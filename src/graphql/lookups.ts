@@ -1,9 +1,9 @@
 /**
  * Lookups: queries for one row by its id, executed on the thread that serves.
  *
- * To pass such a query to a thread and back costs more than twice its execution. A query thread parses and validates
- * each document; of one that it has seen before and that is a lookup, it returns a plan. From then on, requests with
- * that document are executed here: nothing here depends on graphql-js.
+ * To pass such a query to a thread and back costs more than twice its execution. A query thread parses and validates a
+ * document, and returns a plan if it is a lookup. From then on, requests with that document are executed here, whatever
+ * id they have, in a variable or in the document: nothing here depends on graphql-js.
  * Source: docs/decisions/117-lookups.md.
  * @module
  */
@@ -35,8 +35,8 @@ export type LookupPlan = Readonly<{
   query: string;
   operationName: string | undefined;
   root: "transaction" | "block";
-  /** What the document says, or the name of the variable that has it. */
-  id: Readonly<{ value: string }> | Readonly<{ variable: string }>;
+  /** Where the document has it: what {@link findQuotedId} finds. Or the name of the variable that has it. */
+  id: Readonly<{ at: number }> | Readonly<{ variable: string }>;
   /** The response key of the root field, and the fields of the row. */
   key: string;
   fields: readonly WrittenField[];
@@ -53,6 +53,26 @@ export type Lookups = Readonly<{
   execute: (request: SentRequest) => Uint8Array<ArrayBuffer> | undefined;
 }>;
 
+/** An id or the hash of a block, as a text of a document. */
+type QuotedId = Readonly<{
+  name: string;
+  /** Position of its first quote in the document. */
+  at: number;
+  /** The document without the name. */
+  rest: string;
+}>;
+
+const quotedId = /"([A-Za-z0-9_-]{43}|[A-Za-z0-9_-]{64})"/;
+
+/** Finds the first name of a transaction or block in a document. */
+export function findQuotedId(query: string): QuotedId | undefined {
+  const match = quotedId.exec(query);
+  const name = match?.[1];
+  if (match === null || name === undefined) return undefined;
+  const { index: at } = match;
+  return { name, at, rest: query.slice(0, at + 1) + query.slice(at + 1 + name.length) };
+}
+
 type Lookup = Readonly<{ plan: LookupPlan; respond: (id: string) => Uint8Array<ArrayBuffer> }>;
 
 /** Creates the lookups of one index. */
@@ -60,22 +80,34 @@ export function createLookups(index: LookupIndex): Lookups {
   const lookups = new LRUCache<string, Lookup>({ max: plansMax });
   const begin = createOutputs();
   return {
-    add: (plan) => lookups.set(plan.query, { plan, respond: compile(plan, index, begin) }),
+    add: (plan) => {
+      const key = findQuotedId(plan.query)?.rest ?? plan.query;
+      lookups.set(key, { plan, respond: compile(plan, index, begin) });
+    },
     execute: (request) => {
       if (lookups.size === 0 || request.text.length > requestCharactersMax) return undefined;
       const asked = parseRequest(request);
       if ("malformed" in asked) return undefined;
-      const lookup = lookups.get(asked.query);
-      const id = lookup === undefined ? undefined : idOf(lookup.plan, asked);
+      const quoted = findQuotedId(asked.query);
+      const lookup = lookups.get(quoted?.rest ?? asked.query);
+      const id = lookup === undefined ? undefined : idOf(lookup.plan, asked, quoted);
       return id === undefined ? undefined : lookup?.respond(id);
     },
   };
 }
 
-/** Undefined where graphql-js has to check: a value of another type, or another name of the operation. */
-function idOf({ id, operationName }: LookupPlan, asked: RequestParameters): string | undefined {
+/**
+ * The id that a request asks for.
+ *
+ * @param quoted - What its document has in quotes. If that is at the place of the plan's id, the document is the plan's
+ *   but for the id; elsewhere it may be anything, and the document must be the same.
+ * @returns Undefined where graphql-js has to check: another document, name of the operation, or type of the variable.
+ */
+function idOf(plan: LookupPlan, asked: RequestParameters, quoted: QuotedId | undefined): string | undefined {
+  const { id, query, operationName } = plan;
   if (asked.operationName !== undefined && asked.operationName !== operationName) return undefined;
-  if ("value" in id) return id.value;
+  if ("at" in id) return quoted?.at === id.at ? quoted.name : undefined;
+  if (asked.query !== query) return undefined;
   const value = asked.variables?.[id.variable];
   return typeof value === "string" ? value : undefined;
 }
