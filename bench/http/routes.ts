@@ -6,16 +6,20 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { idFromBytes } from "../../src/arweave/id.ts";
+import { addressOf, blockHashFromBytes, idFromBytes } from "../../src/arweave/id.ts";
+import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
+import { stableDepth } from "../../src/store/index/index-types.ts";
+import { openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
 import { startServed } from "../support/gateway-process.ts";
 import { runLoad } from "../support/http-client.ts";
 import { cpuSeconds } from "../support/processor-time.ts";
+import { blockRow, transactionRow } from "../support/sample-rows.ts";
 
-const sizes: Readonly<Record<BenchSize, { bodies: number; rounds: number }>> = {
-  small: { bodies: 2, rounds: 1 },
-  large: { bodies: 64, rounds: 5 },
+const sizes: Readonly<Record<BenchSize, { bodies: number; rounds: number; blocks: number }>> = {
+  small: { bodies: 2, rounds: 1, blocks: 150 },
+  large: { bodies: 64, rounds: 5, blocks: 4_000 },
 };
 
 /** A small run has the large number of requests divided by this. */
@@ -63,7 +67,7 @@ export const routesBench: Bench = {
       ];
       for (const route of routes) rows.push(await measureRoute(served, served, route, size));
       rows.push(await measureJson(folder, served, size));
-      rows.push(...(await measureRecords(folder, served, middle, size)));
+      rows.push(...(await measureRecords(folder, size)));
       rows.push(await measureLimited(folder, size));
     } finally {
       await served.stop();
@@ -103,35 +107,94 @@ async function measureJson(folder: string, served: Served, size: BenchSize): Pro
   }
 }
 
-/** Heights of the served chain at which blocks never change, and at which a fork may replace them. */
-const heights = { final: 900, changing: 990 } as const;
-
-/** Blocks and transactions that never change, and a block that is read each time, against bodies of the same size. */
-async function measureRecords(
-  folder: string,
-  served: Served,
-  ids: readonly string[],
-  size: BenchSize,
-): Promise<BenchRow[]> {
+/** Blocks and transactions of an index, from memory and read each time, against bodies of the same size. */
+async function measureRecords(folder: string, size: BenchSize): Promise<BenchRow[]> {
+  const indexPath = join(folder, "index.sqlite");
+  const ids = fillChain(indexPath, sizes[size].blocks);
+  const cache = (name: string) => join(folder, `cache of ${name}`);
+  const again = await startServed(folder, { indexPath, cache: cache("records") });
+  // Fewer bytes than the records have: each is forgotten before it is requested again.
+  const first = await startServed(folder, { indexPath, cache: cache("others"), responseCacheBytes: 2 ** 16 });
+  const blocks = ids.slice(0, -2 * stableDepth).map((_, height) => `/block/height/${height}`);
+  const headers = ids.slice(0, -2 * stableDepth).map((id) => `/tx/${id}`);
   const record = { requests: 20_000, target: "≤ 40 µs" };
   const records = [
-    { name: "block by height", paths: [`/block/height/${heights.final}`], ...record },
-    { name: "transaction header", paths: ids.map((id) => `/tx/${id}`), ...record },
-    { name: "block near the tip", paths: [`/block/height/${heights.changing}`], requests: 10_000 },
+    { name: "block by height from memory", served: again, paths: blocks.slice(0, 64), ...record },
+    { name: "block by height from the index", served: first, paths: blocks, ...record },
+    { name: "transaction header from memory", served: again, paths: headers.slice(0, 64), ...record },
+    { name: "transaction header from the index", served: first, paths: headers, ...record },
   ];
   const rows: BenchRow[] = [];
-  for (const each of records) {
-    const bytes = (await (await fetch(`http://127.0.0.1:${served.port}${each.paths[0]}`)).bytes()).length;
-    const plain = writeBodies(folder, bytes, 1);
-    const other = await startServed(folder, { ids: plain, cache: join(folder, `cache of ${each.name}`) });
-    try {
-      const route = { ...each, beside: "a body of its size by its id", plain: plain.map((id) => `/${id}`) };
-      rows.push(await measureRoute(served, other, route, size));
-    } finally {
-      await other.stop();
-    }
+  try {
+    for (const { served, ...each } of records) rows.push(await measureRecord(folder, served, each, size));
+  } finally {
+    await Promise.all([again.stop(), first.stop()]);
   }
   return rows;
+}
+
+async function measureRecord(
+  folder: string,
+  served: Served,
+  record: Omit<Route, "beside" | "plain">,
+  size: BenchSize,
+): Promise<BenchRow> {
+  const bytes = (await (await fetch(`http://127.0.0.1:${served.port}${record.paths[0]}`)).bytes()).length;
+  const plain = writeBodies(folder, bytes, 1);
+  const other = await startServed(folder, { ids: plain, cache: join(folder, `cache of ${record.name}`) });
+  try {
+    const route = { ...record, beside: "a body of its size by its id", plain: plain.map((id) => `/${id}`) };
+    return await measureRoute(served, other, route, size);
+  } finally {
+    await other.stop();
+  }
+}
+
+/** Characters of the texts: of a block of ten transactions, and of a transaction with an RSA signature. */
+const textCharacters = { block: 16_000, transaction: 2_500 } as const;
+
+/**
+ * Fills an index with blocks of one transaction. A third of a block's text is random and the rest repeats, as in
+ * recorded blocks; a transaction's text is random.
+ *
+ * @returns The ids of the transactions, by height.
+ */
+function fillChain(path: string, blocks: number): string[] {
+  const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000 });
+  const noise = (height: number, characters: number) =>
+    crypto.getRandomValues(new Uint8Array((characters * 3) / 4)).toBase64({ alphabet: "base64url" }) +
+    String(height).padStart(6, "0");
+  const hashAt = (height: number) =>
+    blockHashFromBytes(new Bun.CryptoHasher("sha384").update(`block ${height}`).digest());
+  const owner = new Uint8Array(512).fill(1);
+  const ids = Array.from({ length: blocks }, (_, height) =>
+    idFromBytes(new Bun.CryptoHasher("sha256").update(`transaction ${height}`).digest()),
+  );
+  for (const [height, id] of ids.entries()) {
+    const poa = noise(height, textCharacters.block / 4) + "A".repeat((textCharacters.block * 3) / 4);
+    writer.addBlock({
+      block: blockRow({
+        height,
+        hash: hashAt(height),
+        previous: height === 0 ? "" : hashAt(height - 1),
+        timestamp: 1_600_000_000 + height,
+        text: `{"poa":"${poa}"}`,
+      }),
+      transactions: [
+        transactionRow({
+          id,
+          owner: encodeBase64url(owner),
+          ownerAddress: addressOf(owner),
+          dataSize: 0,
+          text: `{"signature":"${noise(height, textCharacters.transaction)}"}`,
+        }),
+      ],
+      missing: [],
+      bundles: [],
+    });
+  }
+  writer.close();
+  return ids;
 }
 
 async function measureRoute(

@@ -20,8 +20,10 @@ export type ServedFixture = Readonly<{
   chunks: number;
   /** Whether clients have a limit, which they do not reach. */
   isLimited: boolean;
-  /** An index file, for /graphql. */
+  /** An index file, for /graphql, blocks and headers of transactions. */
   indexPath: string | undefined;
+  /** Memory for responses that are sent again. Bytes. */
+  responseCacheBytes: number;
   /** Notes of each request. */
   observes: Observed;
   /** The URL of a collector, for traces. */
@@ -61,6 +63,7 @@ export async function startServed(folder: string, fixture: Partial<ServedFixture
     chunks: 0,
     isLimited: false,
     indexPath: undefined,
+    responseCacheBytes: 2 ** 30,
     observes: "metrics",
     collector: undefined,
     node: undefined,

@@ -27,7 +27,7 @@ import { openSpanExporter } from "../../src/lib/span-exporter.ts";
 import { createTracer } from "../../src/lib/spans.ts";
 import { createSampler } from "../../src/lib/trace-context.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
-import type { WeaveSpan } from "../../src/store/index/index-types.ts";
+import type { IndexReader, WeaveSpan } from "../../src/store/index/index-types.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { madeId, makeData } from "../../test/chain/data-node.ts";
@@ -74,22 +74,22 @@ const span: WeaveSpan = {
   dataRoot: chunked.root.dataRoot,
 };
 
+const index = fixture.indexPath === undefined ? undefined : openIndexReader(fixture.indexPath);
 const metrics = createMetrics();
 /** A listener without metrics, traces and lines of the log, as the program never has. */
 const unobserved = { responded: () => undefined, respondedFromCache: () => undefined };
 const gateway = createGateway({
   reader: {
-    tip: () => ({ height: 1_000, hash: "" as BlockHash, timestamp: 0 }),
+    tip: index?.tip ?? (() => ({ height: 1_000, hash: "" as BlockHash, timestamp: 0 })),
     block: () => undefined,
-    // About as many bytes as a block of ten transactions.
-    blockText: () => ({ text: `{"poa":"${"A".repeat(16_000)}"}`, checked: [], unchecked: [] }),
+    blockText: (block) => index?.blockText(block),
     invalidItems: () => undefined,
     itemsWithin: () => [],
     locate: (id) => harness.index.get(id),
     transactionAt: (at) => (at >= span.start && at < span.end ? span : undefined),
-    transactionStatus: (id) =>
-      harness.index.has(id) ? { height: 100, hash: "" as BlockHash, confirmations: 901 } : undefined,
-    transactionText: () => ({ text: `{"signature":"${"A".repeat(2_000)}"}`, dataAt: null }),
+    transactionRecord: (id) => index?.transactionRecord(id),
+    transactionStatus: (id) => index?.transactionStatus(id),
+    transactionText: (id) => index?.transactionText(id),
     transactionsOfBlock: () => [],
     weaveSpan: () => undefined,
   },
@@ -109,7 +109,7 @@ const gateway = createGateway({
   checkRelayed: async () => undefined,
   largeManifests: { resolve: () => Promise.reject(new Error("the bench has no manifests")) },
   listeners: { onTransaction: async () => undefined, onChunk: () => undefined },
-  graphql: fixture.indexPath === undefined ? undefined : openGraphql(fixture.indexPath),
+  graphql: index === undefined ? undefined : openGraphql(index),
   administration: undefined,
   info: {
     wallet: undefined,
@@ -133,7 +133,7 @@ const gateway = createGateway({
     notFoundPage: { id: undefined, name: undefined },
     sendsArweaveHeaders: false,
     coldBufferBytes: 8 * 2 ** 20,
-    responseCacheBytesMax: 2 ** 30,
+    responseCacheBytesMax: fixture.responseCacheBytes,
   },
 });
 const server = openServer({
@@ -209,12 +209,12 @@ function openLimiter() {
 }
 
 /** Opens GraphQL as the program does, with the default number of threads. */
-function openGraphql(path: string) {
+function openGraphql(index: IndexReader) {
   const idleMs = Number.POSITIVE_INFINITY;
   const pool = openPool({ entry: "graphql", threads: 2, queueMax: 64, timeoutMs: 60_000, idleMs });
   return graphql({
     pool,
-    index: openIndexReader(path),
+    index,
     contentFolder: fixture.cache,
     timeoutMs: 10_000,
     clock: systemClock,

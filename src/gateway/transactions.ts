@@ -29,7 +29,7 @@ export type Transactions = Readonly<{
 }>;
 
 export type TransactionsOptions = Readonly<{
-  reader: Pick<IndexReader, "transactionStatus" | "transactionText" | "weaveSpan">;
+  reader: Pick<IndexReader, "transactionRecord" | "transactionStatus" | "weaveSpan">;
   content: Pick<Content, "open">;
   relay: Relay;
   relayedData: RelayGuard;
@@ -51,12 +51,10 @@ export function createTransactions(options: TransactionsOptions): Transactions {
    * The node's own JSON with its data; `undefined` for a transaction in no followed block.
    */
   const indexed = async (id: Id, composing: Composing): Promise<ChainResponse | undefined> => {
-    const status = reader.transactionStatus(id);
-    if (status === undefined) return undefined;
-    const stored = reader.transactionText(id);
+    const stored = reader.transactionRecord(id);
     if (stored === undefined) return undefined;
-    const { text, dataAt } = stored;
-    if (dataAt === null) return jsonOf(text, 200, status.confirmations > stableDepth);
+    const { text, dataAt, confirmations } = stored;
+    if (dataAt === null) return jsonOf(text, 200, confirmations > stableDepth);
     const data = await content.open(id, composing.signal);
     return jsonOf(await encodedBody(text.slice(0, dataAt), data, text.slice(dataAt), composing));
   };
@@ -94,7 +92,7 @@ export function createTransactions(options: TransactionsOptions): Transactions {
     },
     field: async (id, field, composing) => {
       if (field === "data") return await data(id, composing);
-      const stored = reader.transactionStatus(id) === undefined ? undefined : reader.transactionText(id);
+      const stored = reader.transactionRecord(id);
       return stored === undefined ? await askField(id, field, composing) : fieldOf(stored.text, field);
     },
     pending: async (signal) => await ask("/tx/pending", relayedShapes.ids, signal),

@@ -33,8 +33,8 @@ async function openFixture(confirmations = 19, dataAt: number | null = null) {
       ...emptyReader,
       tip: () => ({ height: tipHeight, hash, timestamp: 0 }),
       blockText: (at) => ({ text: `{"of":"${at}"}`, checked: [], unchecked: [] }),
-      transactionStatus: (of) => (of === id ? { height: 1, hash, confirmations } : undefined),
-      transactionText: () => ({ text: '{"data":""}', dataAt }),
+      transactionRecord: (of) =>
+        of === id ? { height: 1, hash, confirmations, text: '{"data":""}', dataAt } : undefined,
     },
     settings: { responseCacheBytesMax: 2 ** 20 },
   });

@@ -42,8 +42,8 @@ const gateway = openGatewayServer({
   certificate,
   reader: {
     ...emptyReader,
+    transactionRecord: () => ({ ...status, text: '{"format":1,"data":""}', dataAt: 20 }),
     transactionStatus: () => status,
-    transactionText: () => ({ text: '{"format":1,"data":""}', dataAt: 20 }),
   },
   memory: { blobThread: openBlobThread(closers) },
   isTrustedProxy: () => true, // each client says in X-Forwarded-For who it is

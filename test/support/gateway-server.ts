@@ -225,6 +225,7 @@ export const emptyReader: GatewayReader = {
   itemsWithin: () => [],
   locate: () => undefined,
   transactionAt: () => undefined,
+  transactionRecord: () => undefined,
   transactionStatus: () => undefined,
   transactionText: () => undefined,
   transactionsOfBlock: () => [],

@@ -74,6 +74,7 @@ export type GatewayReader = Pick<
   | "locate"
   | "tip"
   | "transactionAt"
+  | "transactionRecord"
   | "transactionStatus"
   | "transactionText"
   | "transactionsOfBlock"

@@ -34,7 +34,7 @@ import { createJournalReads } from "./journal/journal.ts";
 import { type WindowSizes, windowSizesDefault } from "./pages/page-sql.ts";
 import { createPages } from "./pages/row-pages.ts";
 import { createPartReads } from "./parts/part-reads.ts";
-import { lastLow, pendingHeight, placeHigh, placeLow, stepOf } from "./place.ts";
+import { lastLow, type Place, pendingHeight, placeHigh, placeLow, stepOf } from "./place.ts";
 import { highSql, offsetSql, placeSql, rootSql } from "./place-sql.ts";
 import { createStoredPartitionReads } from "./stored-partitions.ts";
 
@@ -82,19 +82,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     blockText: chain.blockText,
     blocks: chain.blocks,
     heightsWithItems: chain.heightsWithItems,
-    transactionStatus: (id) =>
-      inSnapshot(db, () => {
-        const place = locations.placeOf(id);
-        const tip = chain.tip();
-        const block = place?.offset === -1 ? chain.block(place.height) : undefined;
-        // A block above the tip has only single transactions that an operator requested.
-        if (block === undefined || tip === undefined || block.height > tip.height) return undefined;
-        return { height: block.height, hash: block.hash, confirmations: tip.height - block.height + 1 };
-      }),
-    transactionText: (id) => {
-      const place = locations.placeOf(id);
-      return place === undefined ? undefined : chain.textAt(place);
-    },
+    ...createRecordReads(db, chain, locations.placeOf),
     pendingSignature: (place) => pendingSignature.get(placeHigh(place), placeLow(place))?.signature,
     locate: (id) => inSnapshot(db, () => locations.locate(id)),
     placeOf: locations.placeOf,
@@ -127,6 +115,34 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     ...sumsInSnapshot(db),
     integrity: () => checkIntegrity(db, integrityFaultsMax),
     close: () => closeDatabase(db),
+  };
+}
+
+function createRecordReads(
+  db: Database,
+  chain: Pick<ReturnType<typeof createChainReads>, "block" | "tip" | "textAt">,
+  placeOf: IndexReader["placeOf"],
+): Pick<IndexReader, "transactionStatus" | "transactionText" | "transactionRecord"> {
+  const statusAt = (place: Place | undefined): ReturnType<IndexReader["transactionStatus"]> => {
+    const tip = chain.tip();
+    const block = place?.offset === -1 ? chain.block(place.height) : undefined;
+    // A block above the tip has only single transactions that an operator requested.
+    if (block === undefined || tip === undefined || block.height > tip.height) return undefined;
+    return { height: block.height, hash: block.hash, confirmations: tip.height - block.height + 1 };
+  };
+  return {
+    transactionStatus: (id) => inSnapshot(db, () => statusAt(placeOf(id))),
+    transactionText: (id) => {
+      const place = placeOf(id);
+      return place === undefined ? undefined : chain.textAt(place);
+    },
+    transactionRecord: (id) =>
+      inSnapshot(db, () => {
+        const place = placeOf(id);
+        const status = statusAt(place);
+        const stored = place === undefined || status === undefined ? undefined : chain.textAt(place);
+        return status === undefined || stored === undefined ? undefined : { ...status, ...stored };
+      }),
   };
 }
 

@@ -466,6 +466,9 @@ export type BundlePass = Readonly<{
   bypassFilter: boolean;
 }>;
 
+/** The block of a transaction. */
+type TransactionStatus = Readonly<{ height: number; hash: BlockHash; confirmations: number }>;
+
 /** The reader. All calls are synchronous. */
 export type IndexReader = Readonly<{
   /** The file of the index, and the secret of its filter keys (filter-key.ts), for threads that encode rows. */
@@ -485,8 +488,10 @@ export type IndexReader = Readonly<{
     limit: number,
   ) => readonly Readonly<{ height: number; itemCount: number }>[];
   /** Undefined unless the transaction is in a followed block. */
-  transactionStatus: (id: Id) => Readonly<{ height: number; hash: BlockHash; confirmations: number }> | undefined;
+  transactionStatus: (id: Id) => TransactionStatus | undefined;
   transactionText: (id: Id) => TransactionText | undefined;
+  /** Both, by one look-up of the id; undefined unless the transaction is in a followed block and has a text. */
+  transactionRecord: (id: Id) => (TransactionStatus & TransactionText) | undefined;
   /** The signature of an item in no block; undefined when unknown. */
   pendingSignature: (place: Place) => Uint8Array | undefined;
   /** Undefined for an id that the index does not have. */
