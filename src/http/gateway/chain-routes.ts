@@ -35,7 +35,7 @@ import {
 import { readBody } from "../request-body.ts";
 import { composingOf, contextOf } from "../request-context.ts";
 import { limits } from "../request-limits.ts";
-import { jsonTextResponse, sizeOf, textResponse, textType, withBodySize } from "../responses.ts";
+import { jsonTextResponse, jsonType, sizeOf, textResponse, textType, withBodySize } from "../responses.ts";
 import { described } from "../route-schema.ts";
 import { chainPost, chainRead } from "./chain-schemas.ts";
 import { pathParameters } from "./parameters.ts";
@@ -59,6 +59,18 @@ const retentionMs = { peers: 30_000, anchor: 1_000, price: 2_000, wallet: 500 } 
 
 /** Responses that never change are cached as long as content. */
 const finalCache = { "Cache-Control": "public, max-age=2592000, immutable" } as const;
+
+/** The media types of replies. */
+const mediaTypes = { json: jsonType, text: textType } as const satisfies Record<ChainResponse["form"], string>;
+
+/** The body may contain a node's text: browsers must not guess another type. */
+const noSniff = { "X-Content-Type-Options": "nosniff" } as const;
+
+/** The headers of replies that never change, as `server.ts` sends them, for those from memory. */
+const finalHeaders: Readonly<Record<ChainResponse["form"], Headers>> = {
+  json: new Headers({ ...corsHeaders, "Content-Type": mediaTypes.json, ...noSniff, ...finalCache }),
+  text: new Headers({ ...corsHeaders, "Content-Type": mediaTypes.text, ...noSniff, ...finalCache }),
+};
 
 /** Has the shape that nodes parse; nodes reject it, because it is not signed. */
 const sampleTransaction = {
@@ -134,8 +146,9 @@ async function sentAndCached(
   const reply = await find();
   const response = await heldResponse(reply, request);
   if (!reply.isFinal || typeof reply.body !== "string") return response;
-  const headers = new Headers({ ...corsHeaders, ...Object.fromEntries(response.headers) });
-  const hit = { body: new Blob([reply.body]), headers, dependsOn, goodUntil: Number.POSITIVE_INFINITY };
+  const body = new Blob([reply.body]);
+  const headers = finalHeaders[reply.form];
+  const hit = { body, headers, dependsOn, goodUntil: Number.POSITIVE_INFINITY };
   memory.put(contextOf(request).target.path, hit, since);
   return response;
 }
@@ -157,12 +170,9 @@ async function holdShared(body: Uint8Array, memory: RequestMemory): Promise<void
 /** Text is sent as text, not as a JSON string. */
 export function chainResponse({ status, form, body, isFinal, rejectReason }: ChainResponse): Response {
   const cache = isFinal ? finalCache : status === 200 ? {} : { "Cache-Control": "no-store" };
-  // The body may contain a node's text: browsers must not guess another type.
   const reason = rejectReason === undefined ? {} : { "X-Reject-Reason": rejectReason };
-  const headers = { "X-Content-Type-Options": "nosniff", ...cache, ...reason };
-  if (form === "json") return jsonTextResponse(body, status, headers);
-  const response = new Response(body, { status, headers: { "Content-Type": textType, ...headers } });
-  return withBodySize(response, sizeOf(body));
+  const headers = { "Content-Type": mediaTypes[form], ...noSniff, ...cache, ...reason };
+  return withBodySize(new Response(body, { status, headers }), sizeOf(body));
 }
 
 function networkRoutes({ network, relay }: ChainRoutesOptions): AnyElysia {

@@ -6,7 +6,7 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { idBytes, idFromBytes } from "../../arweave/id.ts";
+import { type Id, idBytes, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import {
   checkIntegrity,
@@ -19,7 +19,7 @@ import {
 import { createBundlePassReads } from "./bundles/bundle-passes.ts";
 import { createChainReads, createItemsWithin, createLocations } from "./chain/chain-reads.ts";
 import { createFilterKeys, filterSecretOf } from "./filter-key.ts";
-import { createIdPlaces } from "./id-places.ts";
+import { createIdPlaces, type IdPlaces } from "./id-places.ts";
 import { type CounterName, createCountsReader } from "./index-counters.ts";
 import {
   type BundleRow,
@@ -34,7 +34,7 @@ import { createJournalReads } from "./journal/journal.ts";
 import { type WindowSizes, windowSizesDefault } from "./pages/page-sql.ts";
 import { createPages } from "./pages/row-pages.ts";
 import { createPartReads } from "./parts/part-reads.ts";
-import { lastLow, type Place, pendingHeight, placeHigh, placeLow, stepOf } from "./place.ts";
+import { heightOfHigh, lastLow, type PlaceHalves, pendingHeight, placeHigh, placeLow, stepOf } from "./place.ts";
 import { highSql, offsetSql, placeSql, rootSql } from "./place-sql.ts";
 import { createStoredPartitionReads } from "./stored-partitions.ts";
 
@@ -82,7 +82,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     blockText: chain.blockText,
     blocks: chain.blocks,
     heightsWithItems: chain.heightsWithItems,
-    ...createRecordReads(db, chain, locations.placeOf),
+    ...createRecordReads(db, chain, ids),
     pendingSignature: (place) => pendingSignature.get(placeHigh(place), placeLow(place))?.signature,
     locate: (id) => inSnapshot(db, () => locations.locate(id)),
     placeOf: locations.placeOf,
@@ -121,26 +121,30 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
 function createRecordReads(
   db: Database,
   chain: Pick<ReturnType<typeof createChainReads>, "block" | "tip" | "textAt">,
-  placeOf: IndexReader["placeOf"],
+  ids: IdPlaces,
 ): Pick<IndexReader, "transactionStatus" | "transactionText" | "transactionRecord"> {
-  const statusAt = (place: Place | undefined): ReturnType<IndexReader["transactionStatus"]> => {
+  const at = <Result>(id: Id, read: (place: PlaceHalves) => Result | undefined): Result | undefined =>
+    inSnapshot(db, () => {
+      const place = ids.find(idBytes(id));
+      return place === undefined ? undefined : read(place);
+    });
+  /** Undefined for an item, and for what is in no block: only a transaction of a block has a lower half of 0. */
+  const ofBlock = <Result>(id: Id, read: (place: PlaceHalves) => Result | undefined): Result | undefined =>
+    at(id, (place) => (place.low === 0 ? read(place) : undefined));
+  const statusAt = ({ high }: PlaceHalves): ReturnType<IndexReader["transactionStatus"]> => {
     const tip = chain.tip();
-    const block = place?.offset === -1 ? chain.block(place.height) : undefined;
+    const block = chain.block(heightOfHigh(high));
     // A block above the tip has only single transactions that an operator requested.
     if (block === undefined || tip === undefined || block.height > tip.height) return undefined;
     return { height: block.height, hash: block.hash, confirmations: tip.height - block.height + 1 };
   };
   return {
-    transactionStatus: (id) => inSnapshot(db, () => statusAt(placeOf(id))),
-    transactionText: (id) => {
-      const place = placeOf(id);
-      return place === undefined ? undefined : chain.textAt(place);
-    },
+    transactionStatus: (id) => ofBlock(id, statusAt),
+    transactionText: (id) => at(id, chain.textAt),
     transactionRecord: (id) =>
-      inSnapshot(db, () => {
-        const place = placeOf(id);
+      ofBlock(id, (place) => {
         const status = statusAt(place);
-        const stored = place === undefined || status === undefined ? undefined : chain.textAt(place);
+        const stored = status === undefined ? undefined : chain.textAt(place);
         return status === undefined || stored === undefined ? undefined : { ...status, ...stored };
       }),
   };

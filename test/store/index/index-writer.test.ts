@@ -70,6 +70,13 @@ describe("addBlock", () => {
       hash: block.hash,
       confirmations: 1,
     });
+    expect(file.reader.transactionRecord(id)).toEqual({
+      height: 422_250,
+      hash: block.hash,
+      confirmations: 1,
+      text: text.replace("AAEC", ""),
+      dataAt: 29,
+    });
     expect(file.faults()).toEqual([]);
   });
 
@@ -323,12 +330,17 @@ describe("duplicates", () => {
     const id = idOf(random);
     expect(file.writer.addPending([pendingOf(random, owner, { kind: "transaction", id })])).toBe(1);
     expect(file.reader.locate(id)).toMatchObject({ pending: true, stable: false, kind: "transaction" });
-    chain.add({ transactions: [{ id }] });
+    const text = `{"id":"${id}"}`;
+    expect(file.reader.transactionText(id)?.text).toBe(text);
+    expect(file.reader.transactionRecord(id)).toBeUndefined();
+    chain.add({ transactions: [{ id, text }] });
     expect(file.reader.locate(id)).toMatchObject({ pending: false, place: { height: 11 } });
+    expect(file.reader.transactionRecord(id)).toMatchObject({ height: 11, confirmations: 1, text });
     expect(file.writer.addPending([pendingOf(random, owner, { id })])).toBe(0);
     chain.rollback(11);
     expect(file.reader.locate(id)).toMatchObject({ pending: true });
-    expect(file.reader.transactionText(id)?.text).toBe(`{"id":"${id}"}`);
+    expect(file.reader.transactionText(id)?.text).toBe(text);
+    expect(file.reader.transactionRecord(id)).toBeUndefined();
     expect(file.writer.removePending([id, idOf(random)])).toBe(1);
     expect(file.reader.locate(id)).toBeUndefined();
     expect(file.faults()).toEqual([]);

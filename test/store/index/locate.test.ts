@@ -89,6 +89,8 @@ describe("locate", () => {
     expect(file.reader.locate(alone.id)?.stable).toBe(true);
     expect(file.reader.transactionStatus(rootId)?.confirmations).toBe(19);
     expect(file.reader.transactionStatus(alone.id)).toBeUndefined();
+    expect(file.reader.transactionText(alone.id)).toBeUndefined();
+    expect(file.reader.transactionRecord(alone.id)).toBeUndefined();
   });
 
   test("the parent of an item is known also when the index filter excluded it", () => {

@@ -34,10 +34,10 @@ import {
 import {
   offsetOfRow,
   type Place,
+  type PlaceHalves,
   packHeight,
   pendingHeight,
   placeHigh,
-  placeLow,
   placeOfHalves,
   placeOfRow,
   stepOf,
@@ -53,7 +53,7 @@ type ChainReads = Pick<
   "tip" | "block" | "blockText" | "blocks" | "heightsWithItems" | "transactionAt" | "transactionsOfBlock" | "dueMissing"
 > &
   Readonly<{
-    textAt: (place: Place) => TransactionText | undefined;
+    textAt: (place: PlaceHalves) => TransactionText | undefined;
     weaveSpanAt: (place: Place) => WeaveSpan | undefined;
   }>;
 
@@ -188,8 +188,8 @@ function createTransactionReads(db: Database): TransactionReads {
     `SELECT ${highSql("n")} AS high, id, attempts FROM missing WHERE due_at <= ? ORDER BY due_at, n LIMIT ?`,
   );
   return {
-    textAt: (place) => {
-      const row = text.get(placeHigh(place), placeLow(place));
+    textAt: ({ high, low }) => {
+      const row = text.get(high, low);
       return row === undefined ? undefined : { text: unpackText(row.body), dataAt: row.dataAt };
     },
     weaveSpanAt: (place) => spanOf(spanAt.get(placeHigh(place))),
