@@ -15,8 +15,11 @@ import { itemOf } from "./index-items.ts";
 /** Items of numbers that follow each other. */
 type EncodeJob = Readonly<{ first: number; count: number }>;
 
-/** @property seconds - Time in which the items were encoded, without that in which they were made. */
-type Encoded = Readonly<{ rows: SerializedRows; seconds: number }>;
+/**
+ * @property seconds - Time in which the items were encoded, without that in which they were made.
+ * @property testing - Of it, the time in which their ids were looked for.
+ */
+type Encoded = Readonly<{ rows: SerializedRows; seconds: number; testing: number }>;
 
 let opened: Readonly<{ keys: FilterKeys; tester: IdTester }> | undefined;
 const countBytes = createCollections();
@@ -34,9 +37,16 @@ export function encode({ first, count }: EncodeJob): Encoded {
   assert(opened !== undefined, "items are encoded for an index");
   const { keys, tester } = opened;
   const items = Array.from({ length: count }, (_, index) => itemOf(first + index));
+  let testing = 0;
+  const test: IdTester["test"] = (sought) => {
+    const begin = Bun.nanoseconds();
+    const tested = tester.test(sought);
+    testing += (Bun.nanoseconds() - begin) / 1e9;
+    return tested;
+  };
   const start = Bun.nanoseconds();
-  const rows = serializeBatch(withTestedIds(encodeItems(items, keys), tester.test));
+  const rows = serializeBatch(withTestedIds(encodeItems(items, keys), test));
   const seconds = (Bun.nanoseconds() - start) / 1e9;
   countBytes(rows.byteLength);
-  return { rows, seconds };
+  return { rows, seconds, testing };
 }

@@ -16,15 +16,15 @@ import { type IndexWriter, openIndexWriter } from "../../src/store/index/index-w
 import { createCollections } from "../../src/threads/collect.ts";
 import type { Pool } from "../../src/threads/pool.ts";
 import type * as indexMerges from "../../workers/index-merges.ts";
-import { watchMemory } from "../support/memory.ts";
+import { memoryOf, watchMemory } from "../support/memory.ts";
 import { startModule } from "../support/module-process.ts";
 import { blockRow, transactionRow } from "../support/sample-rows.ts";
 import { type CallTimes, createCallTimes } from "./index-calls.ts";
 import type * as indexEncoder from "./index-encoder.ts";
 import { digestOf, heightOf, itemBytes, itemsPerBlock, ownerOf } from "./index-items.ts";
 
-/** Seconds for an item: of the writer, and of the process that encodes it. */
-export type ItemTime = Readonly<{ adding: number; merging: number; encoding: number }>;
+/** Seconds for an item: of the writer, and of the process that encodes it, look-ups of ids included and alone. */
+export type ItemTime = Readonly<{ adding: number; merging: number; encoding: number; testing: number }>;
 
 /** Seconds so far when so many items were added. */
 type Mark = ItemTime & Readonly<{ items: number }>;
@@ -32,7 +32,7 @@ type Mark = ItemTime & Readonly<{ items: number }>;
 function timeBetween(start: Mark | undefined, end: Mark | undefined): ItemTime {
   assert(start !== undefined && end !== undefined, "at least one tenth of the items was added");
   const of = (time: keyof ItemTime) => (end[time] - start[time]) / (end.items - start.items);
-  return { adding: of("adding"), merging: of("merging"), encoding: of("encoding") };
+  return { adding: of("adding"), merging: of("merging"), encoding: of("encoding"), testing: of("testing") };
 }
 
 /** Bytes that a process sent to the disk; 0 where the system does not count them. */
@@ -47,21 +47,21 @@ export const readersShare = 0.1;
 /** Items that are added at once, as of a bundle. */
 const batch = bundleLimitsDefault.entriesPerBatch;
 
-/** Limits of the memory of the process that writes and of the one that merges, MiB. */
+/** Limit of the memory of the process that writes, and of one that encodes, which has none of its own. MiB. */
 const writerMemoryMax = 800;
-const mergesMemoryMax = 128;
+
+/** Limit of the memory of the process that merges, beside what it takes when its modules are loaded. MiB. */
+const mergesMemoryMax = 64;
 
 /** What was measured. */
 export type Filled = Readonly<{
   all: ItemTime;
   first: ItemTime;
   last: ItemTime;
-  /** Seconds for an item, those of readers included. */
-  encoding: number;
   longest: ReturnType<CallTimes["longest"]>;
   /** Bytes sent to the disk. */
   written: number;
-  memory: Readonly<{ writer: string; merges: string }>;
+  memory: Readonly<{ writer: string; encoder: string; merges: string }>;
 }>;
 
 /**
@@ -82,25 +82,32 @@ export async function fillIndex(path: string, items: number, beginReaders?: () =
   const merging = startMerges(path, writer, calls, merges);
   try {
     for (let block = 0; block < blocks; block += 1) addBlock(writer, heightOf(block * itemsPerBlock));
-    const memory = { writer: watchMemory(process.pid), merges: watchMemory(merges.pid) };
+    await merges.run("ping", undefined);
+    const loaded = residentOf(merges.pid);
+    const memory = {
+      writer: watchMemory(process.pid),
+      encoder: watchMemory(encoder.pid),
+      merges: watchMemory(merges.pid),
+    };
     await encoder.run("open", { path });
-    const marks: Mark[] = [{ items: 0, adding: 0, merging: 0, encoding: 0 }];
+    const marks: Mark[] = [{ items: 0, adding: 0, merging: 0, encoding: 0, testing: 0 }];
     const tenth = Math.ceil(items / 10 / batch) * batch;
     const countBytes = createCollections(); // as the thread of the writer does
     let encoding = 0;
+    let testing = 0;
     for (let first = 0; first < all; first += batch) {
       if (first === items) beginReaders?.();
-      const { rows, seconds } = await encoder.run("encode", { first, count: batch });
-      encoding += seconds;
+      const { rows, ...times } = await encoder.run("encode", { first, count: batch });
+      encoding += times.seconds;
+      testing += times.testing;
       const bundle = { height: heightOf(first), txIndex: 0, offset: -1 };
       const firstEntry = first % itemsPerBlock;
       const entries = { firstEntry, nextEntry: firstEntry + batch };
       calls.timed("addItems", () => writer.addItems({ bundle, rows, ...entries, bundles: [] }));
       countBytes(rows.byteLength);
       const added = first + batch;
-      if (added % tenth === 0 && added <= items) marks.push({ items: added, encoding, ...calls.seconds() });
-      memory.writer.sample();
-      memory.merges.sample();
+      if (added % tenth === 0 && added <= items) marks.push({ items: added, encoding, testing, ...calls.seconds() });
+      for (const watch of Object.values(memory)) watch.sample();
     }
     await merging.end();
     calls.timed("close", writer.close);
@@ -108,10 +115,13 @@ export async function fillIndex(path: string, items: number, beginReaders?: () =
       all: timeBetween(marks[0], marks.at(-1)),
       first: timeBetween(marks[0], marks[1]),
       last: timeBetween(marks.at(-2), marks.at(-1)),
-      encoding: encoding / all,
       longest: calls.longest(),
       written: bytesWritten(process.pid) - writtenBefore + bytesWritten(merges.pid),
-      memory: { writer: memory.writer.text(writerMemoryMax), merges: memory.merges.text(mergesMemoryMax) },
+      memory: {
+        writer: memory.writer.text(writerMemoryMax),
+        encoder: memory.encoder.text(writerMemoryMax),
+        merges: `${memory.merges.text(loaded + mergesMemoryMax)}; ${loaded.toFixed(0)} when loaded`,
+      },
     };
   } finally {
     // The step of a merge that is under way ends with its process.
@@ -119,6 +129,11 @@ export async function fillIndex(path: string, items: number, beginReaders?: () =
     await merging.close();
     writer.close(); // the second time unless there was an error
   }
+}
+
+/** Resident memory, MiB; 0 where the system does not tell it. */
+function residentOf(pid: number): number {
+  return process.platform === "linux" ? memoryOf(pid).resident : 0;
 }
 
 /** Starts the merges of a writer. `end` waits until none is due, and throws when one fails. */

@@ -61,6 +61,11 @@ function rowsOfFill(items: number, filled: Filled, bytes: number): BenchRow[] {
       metric: `${rateOf(filled.all)}, first tenth ${rateOf(filled.first)}, last ${rateOf(filled.last)}`,
       target: items < 100_000_000 ? "≥ 60 k items/s, last ≥ 0.9 × first" : "≥ 40 k items/s, last ≥ 0.8 × first",
     },
+    {
+      name: "the same, and to encode them and look for their ids, one after the other",
+      metric: `${wholeRateOf(filled.all)}, first tenth ${wholeRateOf(filled.first)}, last ${wholeRateOf(filled.last)}`,
+      target: items < 100_000_000 ? "≥ 60 k items/s, last ≥ 0.9 × first" : "≥ 40 k items/s, last ≥ 0.8 × first",
+    },
     { name: "the longest call of the writer", metric: longestText(filled.longest), target: "≤ 100 ms" },
     {
       name: "the writer's time for a million items, first and last tenth",
@@ -72,9 +77,10 @@ function rowsOfFill(items: number, filled: Filled, bytes: number): BenchRow[] {
     {
       name: "items encoded for the writer, one process",
       metric: [
-        perSecond(1 / filled.encoding, "items"),
+        perSecond(1 / filled.all.encoding, "items"),
         `first tenth ${perSecond(1 / filled.first.encoding, "items")}`,
         `last ${perSecond(1 / filled.last.encoding, "items")}`,
+        `of a million ${perMillion(filled.first.testing)} and ${perMillion(filled.last.testing)} to look for their ids`,
       ].join(", "),
     },
     {
@@ -92,12 +98,17 @@ function rowsOfFill(items: number, filled: Filled, bytes: number): BenchRow[] {
       target: "≤ 6 ×",
     },
     { name: "memory of the process that writes", metric: filled.memory.writer, target: "≤ 800 MiB" },
+    { name: "memory of the process that encodes", metric: filled.memory.encoder },
     { name: "memory of the process that merges", metric: filled.memory.merges, target: "≤ 64 MiB beside the runtime" },
   ];
 }
 
 function rateOf({ adding, merging }: ItemTime): string {
   return perSecond(1 / (adding + merging), "items");
+}
+
+function wholeRateOf({ adding, merging, encoding }: ItemTime): string {
+  return perSecond(1 / (adding + merging + encoding), "items");
 }
 
 function perMillion(seconds: number): string {
