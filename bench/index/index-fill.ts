@@ -120,7 +120,7 @@ export async function fillIndex(path: string, items: number, beginReaders?: () =
       memory: {
         writer: memory.writer.text(writerMemoryMax),
         encoder: memory.encoder.text(writerMemoryMax),
-        merges: `${memory.merges.text(loaded + mergesMemoryMax)}; ${loaded.toFixed(0)} when loaded`,
+        merges: `${memory.merges.text(Math.round(loaded) + mergesMemoryMax)}; ${loaded.toFixed(0)} when loaded`,
       },
     };
   } finally {
