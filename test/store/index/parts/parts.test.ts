@@ -189,6 +189,50 @@ describe("parts", () => {
     }
   });
 
+  test("an id is looked for only in the part that has it, and an absent id or rare key in none, but for few", () => {
+    using db = openTables();
+    const rows = rowsOf(createRandom(23), 5_000);
+    const parts = createParts(db, sizes);
+    for (let first = 0; first < 5_000; first += 1_000) parts.add(columnsOf(rows.slice(first, first + 1_000)));
+    const reads = createPartReads(db);
+    const listed = reads.list().toSorted((one, other) => one.part - other.part);
+    expect(listed.length).toBe(5);
+    const damage = (where: string): void => {
+      for (const table of ["part_ids", "part_rare"]) db.run(`UPDATE ${table} SET body = X'01' WHERE ${where}`);
+    };
+    /** How many of the look-ups read what is damaged. */
+    const readsOf = (keys: readonly number[], look: (key: number) => unknown): number =>
+      keys.filter((key) => {
+        try {
+          look(key);
+          return false;
+        } catch {
+          return true;
+        }
+      }).length;
+    const findId = (key: number) => reads.placesOfIds([key]);
+    const query = { ...everywhere, order: "asc", checkpoint: () => undefined } as const;
+    const findKey = (key: number) => reads.list().map((part) => [...reads.find(part, { ...query, groups: [[key]] })]);
+    const idsOf = (at: number) => Array.from({ length: 1_000 }, (_, index) => idKeyOf(at * 1_000 + index));
+    // The filters of such small parts are made by the first look-ups.
+    for (const look of [findId, findKey]) for (let key = 0; key < 10; key += 1) look(key);
+    for (const [at, { part }] of listed.entries()) {
+      db.run("SAVEPOINT whole");
+      damage(`n >> 24 != ${part}`);
+      expect(readsOf(idsOf(at), findId)).toBeLessThan(30);
+      expect(readsOf(idsOf((at + 1) % 5), findId)).toBe(1_000);
+      db.run("ROLLBACK TO whole");
+      db.run("RELEASE whole");
+    }
+    damage("true");
+    const absent = idsOf(10);
+    const absentKeys = Array.from({ length: 500 }, (_, index) => keyOf(2_000_000 + index));
+    expect(readsOf(absent, findId)).toBeLessThan(30);
+    expect(readsOf(absentKeys, findKey)).toBeLessThan(50);
+    const rareKeys = rows.slice(0, 100).flatMap(({ keys }) => keys.slice(3, 4));
+    expect(readsOf(rareKeys, findKey)).toBe(100);
+  });
+
   test("ids are found by their keys, and other keys are no ids", () => {
     using db = openTables();
     const rows = rowsOf(createRandom(seedOr(22)), 3_000);
