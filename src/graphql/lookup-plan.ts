@@ -4,14 +4,7 @@
  * Source: docs/decisions/117-lookups.md.
  * @module
  */
-import {
-  type DefinitionNode,
-  type DocumentNode,
-  type FieldNode,
-  Kind,
-  type OperationDefinitionNode,
-  OperationTypeNode,
-} from "graphql";
+import { type DefinitionNode, type DocumentNode, Kind, type OperationDefinitionNode, OperationTypeNode } from "graphql";
 import { documentCharactersMax, findQuotedId, type LookupPlan } from "./lookups.ts";
 import { namesWithin } from "./row-reads.ts";
 import { fragmentsOf, repeatedField, type SelectedField, selectFields, writtenField } from "./selection.ts";
@@ -32,7 +25,7 @@ export function planLookup(document: DocumentNode, query: string): LookupPlan | 
   const [field, ...otherFields] = selectFields([operation.selectionSet], scope);
   if (field === undefined || otherFields.length > 0 || !isCheap(field)) return undefined;
   const root = rootOf(field);
-  const id = readId(field.nodes[0], operation, query);
+  const id = readId(field.nodes, operation, query);
   if (root === undefined || id === undefined) return undefined;
   const { key, inner } = writtenField(field);
   return { query, operationName: operation.name?.value, root, id, key, fields: inner };
@@ -53,12 +46,14 @@ function rootOf({ name }: SelectedField): LookupPlan["root"] | undefined {
 
 /** The argument is the first name in quotes in the document, or the only variable, whose value each request sends. */
 function readId(
-  { arguments: given }: FieldNode,
+  [node, ...others]: SelectedField["nodes"],
   operation: OperationDefinitionNode,
   query: string,
 ): LookupPlan["id"] | undefined {
-  const value = given?.[0]?.value;
+  const value = node.arguments?.[0]?.value;
   if (value?.kind === Kind.STRING) {
+    // A field that is selected in two places has its id in both: a document with another one in the first is invalid.
+    if (others.length > 0) return undefined;
     const quoted = findQuotedId(query);
     return quoted !== undefined && quoted.at === value.loc?.start ? { at: quoted.at } : undefined;
   }

@@ -66,7 +66,7 @@ const mediaTypes = { json: jsonType, text: textType } as const satisfies Record<
 /** The body may contain a node's text: browsers must not guess another type. */
 const noSniff = { "X-Content-Type-Options": "nosniff" } as const;
 
-/** The headers of replies that never change, as `server.ts` sends them, for those from memory. */
+/** The headers of replies that never change, with those that `server.ts` adds, for replies from memory. */
 const finalHeaders: Readonly<Record<ChainResponse["form"], Headers>> = {
   json: new Headers({ ...corsHeaders, "Content-Type": mediaTypes.json, ...noSniff, ...finalCache }),
   text: new Headers({ ...corsHeaders, "Content-Type": mediaTypes.text, ...noSniff, ...finalCache }),
