@@ -26,10 +26,7 @@ const minutesUsual: Readonly<Record<BenchSize, number>> = { small: 0.1, large: 2
 /** Between two samples, at most; a rest has two or more. */
 const sampleMsMax = 2_000;
 
-/**
- * Share of the time before samples count: caches fill, code is compiled, and memory settles at the level of the usual
- * load, under which the runtime collects all of a heap less often than under the fast one.
- */
+/** Share of the time before samples count: caches fill, code is compiled, and memory settles after the fast load. */
 const warmUpShare = 1 / 2;
 
 /** Share of the time in which the load is faster, and how much. Else the caches of databases would fill for hours. */
