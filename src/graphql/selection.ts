@@ -73,7 +73,7 @@ export function writtenField({ key, name, inner }: SelectedField): WrittenField 
   return { key, name, inner: inner.map(writtenField) };
 }
 
-/** The name of a field that one object below a field has twice; undefined if there is none. */
+/** The name of a field that one object below a field has twice; undefined if each has its fields once. */
 export function repeatedField({ inner }: WrittenField): string | undefined {
   const names = new Set<string>();
   for (const field of inner) {
