@@ -1,6 +1,6 @@
 /**
- * Blocks and transactions that never change are sent from memory: the same response as the first, until their block
- * leaves the chain.
+ * Blocks and transactions that never change are read before any route and then sent from memory: the same response as
+ * that of their route, until their block leaves the chain.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -20,31 +20,46 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** A gateway with every block, and one transaction. */
-async function openFixture(confirmations = 19, dataAt: number | null = null) {
+/** A gateway with every block, and one transaction; `reads` counts those of records that never change. */
+async function openFixture(isFinal = true) {
   const node = await openDataNode();
   closers.push(node.stop);
   const harness = openHarness({ nodeUrls: [node.url] });
   closers.push(harness.close);
+  let reads = 0;
+  const read = (text: string) => {
+    reads += 1;
+    return new TextEncoder().encode(text);
+  };
+  const textOf = (at: number | BlockHash) => `{"of":"${at}"}`;
+  const transactionText = '{"data":""}';
   const gateway = openGatewayServer({
     content: harness.content,
     nodes: harness.nodes,
     reader: {
       ...emptyReader,
       tip: () => ({ height: tipHeight, hash, timestamp: 0 }),
-      blockText: (at) => ({ text: `{"of":"${at}"}`, checked: [], unchecked: [] }),
+      blockText: (at) => ({ text: textOf(at), checked: [], unchecked: [] }),
+      finalBlock: (at) => (typeof at === "string" || at <= deepest ? read(textOf(at)) : undefined),
       transactionRecord: (of) =>
-        of === id ? { height: 1, hash, confirmations, text: '{"data":""}', dataAt } : undefined,
+        of === id
+          ? { height: 1, hash, confirmations: isFinal ? 19 : 18, text: transactionText, dataAt: null }
+          : undefined,
+      finalTransaction: (of) => (of === id && isFinal ? read(transactionText) : undefined),
     },
     settings: { responseCacheBytesMax: 2 ** 20 },
   });
   closers.push(gateway.close);
-  const isInMemory = (path: string) => gateway.gateway.hit(new Request(`${gateway.url}${path}`)) !== undefined;
-  return { isInMemory, ...gateway };
+  /** Whether a request needs no read any more. */
+  const isInMemory = (path: string) => {
+    const before = reads;
+    return gateway.gateway.hit(new Request(`${gateway.url}${path}`)) !== undefined && reads === before;
+  };
+  return { isInMemory, reads: () => reads, ...gateway };
 }
 
-async function responseTo(url: string) {
-  const response = await fetch(url);
+async function responseTo(url: string, asked: Record<string, string> = {}) {
+  const response = await fetch(url, { headers: asked });
   const headers = Object.fromEntries(response.headers);
   const isAtOnce = headers["x-request-id"] === undefined;
   delete headers["x-request-id"];
@@ -54,18 +69,42 @@ async function responseTo(url: string) {
 
 describe("a record that never changes", () => {
   test.each([`/block/height/${deepest}`, `/block/hash/${hash}`, `/tx/${id}`])(
-    "gets the same response from memory: %s",
+    "gets the same response by its route, at its first request and from memory: %s",
     async (path) => {
-      const { url, isInMemory } = await openFixture();
+      const { url, reads } = await openFixture();
+      const byRoute = await responseTo(`${url}${path}`, { "X-Request-Id": "asked" });
+      expect([byRoute.isAtOnce, reads()]).toEqual([false, 0]);
       const first = await responseTo(`${url}${path}`);
-      expect(isInMemory(path)).toBe(true);
-      const second = await responseTo(`${url}${path}`);
-      expect([first.isAtOnce, second.isAtOnce]).toEqual([false, true]);
-      expect(second).toEqual({ ...first, isAtOnce: true });
-      expect(second.headers["cache-control"]).toBe("public, max-age=2592000, immutable");
-      expect(second.headers["access-control-allow-origin"]).toBe("*");
+      expect([first.isAtOnce, reads()]).toEqual([true, 1]);
+      expect(first).toEqual({ ...byRoute, isAtOnce: true });
+      expect(await responseTo(`${url}${path}`)).toEqual(first);
+      expect(reads()).toBe(1);
+      expect(first.headers["cache-control"]).toBe("public, max-age=2592000, immutable");
+      expect(first.headers["access-control-allow-origin"]).toBe("*");
     },
   );
+
+  test.each([
+    `/block/height/${deepest}?x`,
+    `/block/height/0x10`,
+    `/block/hash/${hash}a`,
+    `/tx/${id}/`,
+    `/tx/${id}/status`,
+    `/${id}`,
+  ])("is read for its own path only: %s", async (path) => {
+    const { url, reads } = await openFixture();
+    await responseTo(`${url}${path}`);
+    expect(reads()).toBe(0);
+  });
+
+  test.each([
+    ["a range", { Range: "bytes=0-1" }],
+    ["a condition", { "If-None-Match": '"x"' }],
+  ])("is sent by its route to a request with %s", async (_what, asked) => {
+    const { url, reads } = await openFixture();
+    expect((await responseTo(`${url}/block/height/${deepest}`, asked)).isAtOnce).toBe(false);
+    expect(reads()).toBe(0);
+  });
 
   test("leaves memory when the chain changes; a transaction also when it is blocked", async () => {
     const { url, isInMemory, gateway } = await openFixture();
@@ -93,7 +132,7 @@ describe("a record that may change is read each time", () => {
   });
 
   test("a transaction of such a block", async () => {
-    const { url, isInMemory } = await openFixture(18);
+    const { url, isInMemory } = await openFixture(false);
     expect((await responseTo(`${url}/tx/${id}`)).headers["cache-control"]).toBeUndefined();
     expect(isInMemory(`/tx/${id}`)).toBe(false);
   });

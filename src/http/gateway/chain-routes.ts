@@ -16,7 +16,6 @@ import { relayedShapes } from "../../gateway/relayed-formats.ts";
 import type { Transactions } from "../../gateway/transactions.ts";
 import type { Composing } from "../../lib/event-loop.ts";
 import type { RequestMemory } from "../body-memory.ts";
-import { corsHeaders } from "../cors.ts";
 import { acceptsOnlyJson } from "../header-values.ts";
 import type { Parameter } from "../parameter.ts";
 import {
@@ -39,7 +38,6 @@ import { jsonTextResponse, jsonType, sizeOf, textResponse, textType, withBodySiz
 import { described } from "../route-schema.ts";
 import { chainPost, chainRead } from "./chain-schemas.ts";
 import { pathParameters } from "./parameters.ts";
-import type { ResponseCache } from "./response-cache.ts";
 
 export type ChainRoutesOptions = Readonly<{
   network: Network;
@@ -47,8 +45,6 @@ export type ChainRoutesOptions = Readonly<{
   transactions: Transactions;
   broadcast: Broadcast;
   relay: Relay;
-  /** Caches responses that never change by their path. */
-  memory: ResponseCache;
 }>;
 
 /** A request about a transaction, or about one of its fields. */
@@ -65,12 +61,6 @@ const mediaTypes = { json: jsonType, text: textType } as const satisfies Record<
 
 /** The body may contain a node's text: browsers must not guess another type. */
 const noSniff = { "X-Content-Type-Options": "nosniff" } as const;
-
-/** The headers of replies that never change, with those that `server.ts` adds, for replies from memory. */
-const finalHeaders: Readonly<Record<ChainResponse["form"], Headers>> = {
-  json: new Headers({ ...corsHeaders, "Content-Type": mediaTypes.json, ...noSniff, ...finalCache }),
-  text: new Headers({ ...corsHeaders, "Content-Type": mediaTypes.text, ...noSniff, ...finalCache }),
-};
 
 /** Has the shape that nodes parse; nodes reject it, because it is not signed. */
 const sampleTransaction = {
@@ -133,26 +123,6 @@ async function heldResponse(reply: ChainResponse, request: Request): Promise<Res
   return chainResponse(reply);
 }
 
-/**
- * Sends a reply, and caches one that never changes.
- * @param find - Reads the reply; begins after the moment from which changes of the chain keep it out of the cache.
- * @param dependsOn - Ids whose blocking or reorganisation changes the reply.
- */
-async function sentAndCached(
-  find: () => Promise<ChainResponse>,
-  { request, memory, dependsOn = [] }: Readonly<{ request: Request; memory: ResponseCache; dependsOn?: readonly Id[] }>,
-): Promise<Response> {
-  const since = memory.moment();
-  const reply = await find();
-  const response = await heldResponse(reply, request);
-  if (!reply.isFinal || typeof reply.body !== "string") return response;
-  const body = new Blob([reply.body]);
-  const headers = finalHeaders[reply.form];
-  const hit = { body, headers, dependsOn, goodUntil: Number.POSITIVE_INFINITY };
-  memory.put(contextOf(request).target.path, hit, since);
-  return response;
-}
-
 /** Bytes of nodes for which a request waits for memory. */
 const waitedWith = new WeakSet<Uint8Array>();
 
@@ -168,11 +138,16 @@ async function holdShared(body: Uint8Array, memory: RequestMemory): Promise<void
 }
 
 /** Text is sent as text, not as a JSON string. */
-export function chainResponse({ status, form, body, isFinal, rejectReason }: ChainResponse): Response {
+export function chainResponse(reply: ChainResponse): Response {
+  const { status, body } = reply;
+  return withBodySize(new Response(body, { status, headers: chainHeaders(reply) }), sizeOf(body));
+}
+
+/** The headers of a reply, without those that `server.ts` adds. */
+export function chainHeaders({ status, form, isFinal, rejectReason }: Omit<ChainResponse, "body">) {
   const cache = isFinal ? finalCache : status === 200 ? {} : { "Cache-Control": "no-store" };
   const reason = rejectReason === undefined ? {} : { "X-Reject-Reason": rejectReason };
-  const headers = { "Content-Type": mediaTypes[form], ...noSniff, ...cache, ...reason };
-  return withBodySize(new Response(body, { status, headers }), sizeOf(body));
+  return { "Content-Type": mediaTypes[form], ...noSniff, ...cache, ...reason };
 }
 
 function networkRoutes({ network, relay }: ChainRoutesOptions): AnyElysia {
@@ -203,7 +178,7 @@ function networkRoutes({ network, relay }: ChainRoutesOptions): AnyElysia {
     );
 }
 
-function blockRoutes({ blocks, memory }: ChainRoutesOptions): AnyElysia {
+function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
   const current = async ({ request }: { request: Request }) =>
     await heldResponse(await blocks.current(request.signal), request);
   return new Elysia({ strictPath: true })
@@ -211,33 +186,30 @@ function blockRoutes({ blocks, memory }: ChainRoutesOptions): AnyElysia {
     .get("/block/current", current, readHook("Blocks", "The newest block, under its other path", block))
     .get(
       "/block/height/:height",
-      ({ params: { height }, request }) =>
+      async ({ params: { height }, request }) =>
         pathParameters.height.is(height)
-          ? sentAndCached(() => blocks.byHeight(Number(height), request.signal), { request, memory })
+          ? await heldResponse(await blocks.byHeight(Number(height), request.signal), request)
           : chainResponse(nodeTexts.invalidHeight),
       readHook("Blocks", "The block at a height", block, [pathParameters.height]),
     )
     .get(
       "/block/hash/:hash",
-      ({ params: { hash }, request }) =>
+      async ({ params: { hash }, request }) =>
         pathParameters.blockHash.is(hash)
-          ? sentAndCached(() => blocks.byHash(hash, request.signal), { request, memory })
+          ? await heldResponse(await blocks.byHash(hash, request.signal), request)
           : chainResponse(nodeTexts.blockNotFound),
       readHook("Blocks", "The block with a hash", block, [pathParameters.blockHash]),
     );
 }
 
-function transactionRoutes({ transactions, memory }: ChainRoutesOptions): AnyElysia {
+function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
   /** A request about one transaction, and a node's response to an invalid id. */
   const about =
     (ask: (id: Id, composing: Composing, field: string) => Promise<ChainResponse>, noId: ChainResponse) =>
     async ({ params: { id, field = "" }, request }: Asked) =>
       heldResponse(pathParameters.transactionId.is(id) ? await ask(id, composingOf(request), field) : noId, request);
 
-  const record = ({ params: { id }, request }: Asked) =>
-    pathParameters.transactionId.is(id)
-      ? sentAndCached(() => transactions.record(id, composingOf(request)), { request, memory, dependsOn: [id] })
-      : chainResponse(nodeTexts.invalidHash);
+  const record = (id: Id, composing: Composing) => transactions.record(id, composing);
   const field = async (id: Id, composing: Composing, name: string) =>
     pathParameters.field.is(name) ? await transactions.field(id, name, composing) : nodeTexts.invalidField;
   const status = (id: Id, { signal }: Composing) => transactions.status(id, signal);
@@ -252,7 +224,11 @@ function transactionRoutes({ transactions, memory }: ChainRoutesOptions): AnyEly
         json("Their ids.", { type: "array", items: idSchema }),
       ),
     )
-    .get("/tx/:id", record, transactionRead("A transaction", json("The transaction.", ref("Transaction"))))
+    .get(
+      "/tx/:id",
+      about(record, nodeTexts.invalidHash),
+      transactionRead("A transaction", json("The transaction.", ref("Transaction"))),
+    )
     .get(
       "/tx/:id/status",
       about(status, nodeTexts.invalidAddress),

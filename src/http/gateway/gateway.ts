@@ -49,6 +49,7 @@ import type { Apex } from "./content-address.ts";
 import { createContentRoutes } from "./content-routes.ts";
 import type { NoteContent } from "./content-sender.ts";
 import { createEventRoutes } from "./event-routes.ts";
+import { createFinalRecords } from "./final-records.ts";
 import { createFrameRoutes } from "./frame-routes.ts";
 import { createFailurePage, frontPage } from "./gateway-pages.ts";
 import { createInvalidItemRoutes } from "./invalid-item-routes.ts";
@@ -69,6 +70,8 @@ export type GatewayReader = Pick<
   IndexReader,
   | "block"
   | "blockText"
+  | "finalBlock"
+  | "finalTransaction"
   | "invalidItems"
   | "itemsWithin"
   | "locate"
@@ -174,6 +177,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     content,
     signedContentOf: settings.sendsArweaveHeaders ? createSignedContent({ reader, content }) : undefined,
     memory,
+    readRecord: createFinalRecords(reader, memory.records),
     hosts,
     isolation: {
       mode: settings.isolation,
@@ -206,7 +210,6 @@ export function createGateway(options: GatewayOptions): Gateway {
         transactions,
         broadcast: createBroadcast(spread, options.listeners),
         relay,
-        memory: memory.records,
       }),
     )
     .use(createProofRoutes(createProofs({ reader, content, chunkProofs: proofs, provenChunks })))

@@ -18,6 +18,7 @@ import {
 } from "../sqlite.ts";
 import { createBundlePassReads } from "./bundles/bundle-passes.ts";
 import { createChainReads, createItemsWithin, createLocations } from "./chain/chain-reads.ts";
+import { createFinalTexts } from "./chain/final-texts.ts";
 import { createFilterKeys, filterSecretOf } from "./filter-key.ts";
 import { createIdPlaces, type IdPlaces } from "./id-places.ts";
 import { type CounterName, createCountsReader } from "./index-counters.ts";
@@ -83,6 +84,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     blocks: chain.blocks,
     heightsWithItems: chain.heightsWithItems,
     ...createRecordReads(db, chain, ids),
+    ...createFinalTexts(db, ids),
     pendingSignature: (place) => pendingSignature.get(placeHigh(place), placeLow(place))?.signature,
     locate: (id) => inSnapshot(db, () => locations.locate(id)),
     placeOf: locations.placeOf,

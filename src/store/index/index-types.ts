@@ -492,6 +492,10 @@ export type IndexReader = Readonly<{
   transactionText: (id: Id) => TransactionText | undefined;
   /** Both, by one look-up of the id; undefined unless the transaction is in a followed block and has a text. */
   transactionRecord: (id: Id) => (TransactionStatus & TransactionText) | undefined;
+  /** The JSON of a block that no fork replaces; by its hash, that of any block of the index. */
+  finalBlock: (block: number | BlockHash) => Uint8Array<ArrayBuffer> | undefined;
+  /** The JSON of a transaction of a block that no fork replaces; undefined when its `data` value was cut out. */
+  finalTransaction: (id: Id) => Uint8Array<ArrayBuffer> | undefined;
   /** The signature of an item in no block; undefined when unknown. */
   pendingSignature: (place: Place) => Uint8Array | undefined;
   /** Undefined for an id that the index does not have. */

@@ -52,10 +52,19 @@ export function packText(text: string): Uint8Array {
 
 /** Reads the output of `packText`. */
 export function unpackText(body: Uint8Array): string {
+  return unpacked(body).toString();
+}
+
+/** As `unpackText`, as UTF-8. */
+export function unpackBytes(body: Uint8Array): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(unpacked(body));
+}
+
+function unpacked(body: Uint8Array): Buffer {
   const rest = body.subarray(1);
-  if (body[0] === forms.plain) return Buffer.from(rest).toString();
+  if (body[0] === forms.plain) return Buffer.from(rest);
   assert(body[0] === forms.zstd, "a stored text has a known form");
-  return Bun.zstdDecompressSync(rest).toString();
+  return Bun.zstdDecompressSync(rest);
 }
 
 function compress(bytes: Buffer): Buffer {
