@@ -143,6 +143,7 @@ const server = openServer({
   port: 0,
   app: gateway.app,
   cachedResponse: gateway.hit,
+  withoutRouter: gateway.finalRecord,
   bodyBytesMax: 2 ** 20,
   limiter: fixture.isLimited ? openLimiter() : undefined,
   memory: createBodyMemory({ responseBytesMax: 2 ** 28, requestBytesMax: 2 ** 27, metrics }),

@@ -179,6 +179,7 @@ export function openGatewayListener(
     app: () => gateway.app,
     mounts: mounted.map((each) => mountOf(each, gateway)),
     cachedResponse: gateway.hit,
+    withoutRouter: gateway.finalRecord,
     failurePage: gateway.failurePage,
     pathOf: gateway.pathOf,
     bodyBytesMax: Math.max(bodyBytesMax, ...mounted.map((each) => each.bodyBytesMax)),

@@ -55,6 +55,9 @@ function patternOf(path: string): RegExp {
 const services = ["gateway", "payment", "upload", "admin"] as const;
 export type ServiceName = (typeof services)[number];
 
+/** A response, and the pattern of the route that would have made it. */
+export type RoutedResponse = Readonly<{ response: Response; pattern: string }>;
+
 /** A service, and the pattern of a route of it: `/tx/{id}/offset`. */
 export type RouteLabel = Readonly<{ service: ServiceName; route: string }>;
 

@@ -29,6 +29,7 @@ import { failureOf } from "./route-schema.ts";
 import {
   createRouteLabels,
   createRouteTable,
+  type RoutedResponse,
   type RouteLabel,
   type RouteLabels,
   type RouteTable,
@@ -46,6 +47,11 @@ export type ServerOptions = Readonly<{
   mounts?: readonly Mount[];
   /** Responds from the response cache, or returns undefined; notes the size of the body. Called first. */
   cachedResponse?: (request: Request) => Response | undefined;
+  /**
+   * Responds to GET requests of some targets with less work than the router; undefined: the routes respond, also
+   * where it throws.
+   */
+  withoutRouter?: (target: Target) => RoutedResponse | undefined;
   /** Shows a failure to a person; undefined where the client gets its JSON. */
   failurePage?: (request: Request, failure: ShownFailure) => Response | undefined;
   /** The path by which routes, limits and metrics see a request. Default: its own. */
@@ -146,7 +152,7 @@ export function openServer(options: ServerOptions): HttpServer {
     const { context } = received;
     const admission = await admit(options, received, arrived.method);
     const { rejected } = admission;
-    const made = rejected ?? (await route(received, routesOf));
+    const made = rejected ?? respondedEarly(received, options) ?? (await route(received, routesOf));
     const settled = account === undefined ? made : await account.settle(made);
     connections.resetIdleTimeout(arrived, server, settled);
     const response = finish(shownTo(arrived, received, settled, options), context, draining);
@@ -304,6 +310,21 @@ function labelOf({ request, context, rejected }: Received, labels: RouteLabels):
   const pattern = routes.get(request);
   if (rejected !== undefined || pattern === unrouted) return labels.ofUnrouted(path);
   return labels.ofRoute(pattern, path);
+}
+
+/** The response of a request that needs no router. */
+function respondedEarly({ request, context, rejected }: Received, { withoutRouter, log }: ServerOptions) {
+  if (withoutRouter === undefined || rejected !== undefined || request.method !== "GET") return undefined;
+  let responded: RoutedResponse | undefined;
+  try {
+    responded = withoutRouter(context.target);
+  } catch (error) {
+    log.warn("response without the router failed; its route is tried", { requestId: context.requestId, error });
+    return undefined;
+  }
+  if (responded === undefined) return undefined;
+  routes.set(request, responded.pattern);
+  return responded.response;
 }
 
 async function route(received: Received, routesOf: (target: Target) => ComposedRoutes): Promise<Response> {

@@ -187,6 +187,17 @@ test("responses from memory cost as much as others, and need tokens", async () =
   expect(new Set(await asMany(20))).toEqual(new Set([2_049]));
 });
 
+test("a response without the router needs tokens before it is made", async () => {
+  let made = 0;
+  const withoutRouter = () => {
+    made += 1;
+    return { pattern: "/tx/:id", response: new Response("record") };
+  };
+  open({ client: { capacity: 2, refillPerSecond: 1 } }, { withoutRouter });
+  expect(await statuses(3, "/a")).toEqual([200, 200, 429]);
+  expect(made).toBe(2);
+});
+
 test("the program counts content by its size, also from memory, and is off by default", async () => {
   const stack = await openStack({
     ENABLE_RATE_LIMITER: "true",

@@ -1,10 +1,11 @@
 /**
- * Blocks and transactions that never change are read before any route and then sent from memory: the same response as
+ * Blocks and transactions that never change are read without the router and then sent from memory: the same response as
  * that of their route, until their block leaves the chain.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { BlockHash, Id } from "../../src/arweave/id.ts";
+import type { GatewaySettings } from "../../src/http/gateway/gateway.ts";
 import { openDataNode } from "../chain/data-node.ts";
 import { openHarness } from "../content/content-harness.ts";
 import { emptyReader, openGatewayServer } from "../support/gateway-server.ts";
@@ -20,19 +21,22 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** A gateway with every block, and one transaction; `reads` counts those of records that never change. */
-async function openFixture(isFinal = true) {
+/**
+ * A gateway with every block, and one transaction.
+ * @param read - Reads a record that never changes; undefined: its route has to.
+ */
+async function openFixture({ isFinal = true, read = bytesOf, settings = {} }: FixtureOptions = {}) {
   const node = await openDataNode();
   closers.push(node.stop);
   const harness = openHarness({ nodeUrls: [node.url] });
   closers.push(harness.close);
   let reads = 0;
-  const read = (text: string) => {
+  const counted = (text: string) => {
     reads += 1;
-    return new TextEncoder().encode(text);
+    return read(text);
   };
   const textOf = (at: number | BlockHash) => `{"of":"${at}"}`;
-  const transactionText = '{"data":""}';
+  const transaction = { height: 1, hash, confirmations: isFinal ? 19 : 18, text: '{"data":""}', dataAt: null };
   const gateway = openGatewayServer({
     content: harness.content,
     nodes: harness.nodes,
@@ -40,26 +44,29 @@ async function openFixture(isFinal = true) {
       ...emptyReader,
       tip: () => ({ height: tipHeight, hash, timestamp: 0 }),
       blockText: (at) => ({ text: textOf(at), checked: [], unchecked: [] }),
-      finalBlock: (at) => (typeof at === "string" || at <= deepest ? read(textOf(at)) : undefined),
-      transactionRecord: (of) =>
-        of === id
-          ? { height: 1, hash, confirmations: isFinal ? 19 : 18, text: transactionText, dataAt: null }
-          : undefined,
-      finalTransaction: (of) => (of === id && isFinal ? read(transactionText) : undefined),
+      finalBlock: (at) => (typeof at === "string" || at <= deepest ? counted(textOf(at)) : undefined),
+      transactionRecord: (of) => (of === id ? transaction : undefined),
+      finalTransaction: (of) => (of === id && isFinal ? counted(transaction.text) : undefined),
     },
-    settings: { responseCacheBytesMax: 2 ** 20 },
+    settings: { responseCacheBytesMax: 2 ** 20, ...settings },
   });
   closers.push(gateway.close);
-  /** Whether a request needs no read any more. */
-  const isInMemory = (path: string) => {
-    const before = reads;
-    return gateway.gateway.hit(new Request(`${gateway.url}${path}`)) !== undefined && reads === before;
-  };
+  const isInMemory = (path: string) => gateway.gateway.hit(new Request(`${gateway.url}${path}`)) !== undefined;
   return { isInMemory, reads: () => reads, ...gateway };
 }
 
-async function responseTo(url: string, asked: Record<string, string> = {}) {
-  const response = await fetch(url, { headers: asked });
+type FixtureOptions = Readonly<{
+  isFinal?: boolean;
+  read?: (text: string) => Uint8Array<ArrayBuffer> | undefined;
+  settings?: Partial<GatewaySettings>;
+}>;
+
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text);
+}
+
+async function responseTo(url: string, init: RequestInit = {}) {
+  const response = await fetch(url, init);
   const headers = Object.fromEntries(response.headers);
   const isAtOnce = headers["x-request-id"] === undefined;
   delete headers["x-request-id"];
@@ -67,43 +74,84 @@ async function responseTo(url: string, asked: Record<string, string> = {}) {
   return { isAtOnce, status: response.status, headers, body: await response.text() };
 }
 
-describe("a record that never changes", () => {
-  test.each([`/block/height/${deepest}`, `/block/hash/${hash}`, `/tx/${id}`])(
-    "gets the same response by its route, at its first request and from memory: %s",
-    async (path) => {
-      const { url, reads } = await openFixture();
-      const byRoute = await responseTo(`${url}${path}`, { "X-Request-Id": "asked" });
-      expect([byRoute.isAtOnce, reads()]).toEqual([false, 0]);
-      const first = await responseTo(`${url}${path}`);
-      expect([first.isAtOnce, reads()]).toEqual([true, 1]);
-      expect(first).toEqual({ ...byRoute, isAtOnce: true });
-      expect(await responseTo(`${url}${path}`)).toEqual(first);
-      expect(reads()).toBe(1);
-      expect(first.headers["cache-control"]).toBe("public, max-age=2592000, immutable");
-      expect(first.headers["access-control-allow-origin"]).toBe("*");
-    },
-  );
+/** What lines about requests say of them, but for what differs between any two. */
+function completed(lines: readonly Record<string, unknown>[]) {
+  return lines
+    .filter(({ message }) => message === "request completed")
+    .map(({ requestId: _id, time: _time, durationMs: _duration, ...line }) => line);
+}
 
-  test.each([
-    `/block/height/${deepest}?x`,
-    `/block/height/0x10`,
-    `/block/hash/${hash}a`,
-    `/tx/${id}/`,
-    `/tx/${id}/status`,
-    `/${id}`,
-  ])("is read for its own path only: %s", async (path) => {
-    const { url, reads } = await openFixture();
-    await responseTo(`${url}${path}`);
-    expect(reads()).toBe(0);
+const recordPaths = [`/block/height/${deepest}`, `/block/hash/${hash}`, `/tx/${id}`];
+
+describe("a record that never changes", () => {
+  test.each(recordPaths)("gets the same response by its route, without it, and from memory: %s", async (path) => {
+    const routed = await openFixture({ read: () => undefined });
+    const byRoute = await responseTo(`${routed.url}${path}`);
+    const { url, reads, isInMemory, lines } = await openFixture();
+    expect(await responseTo(`${url}${path}`)).toEqual(byRoute);
+    expect([isInMemory(path), reads()]).toEqual([true, 1]);
+    expect(completed(lines)).toHaveLength(1);
+    expect(completed(lines)).toEqual(completed(routed.lines));
+    expect(await responseTo(`${url}${path}`)).toEqual({ ...byRoute, isAtOnce: true });
+    expect(reads()).toBe(1);
+    expect(byRoute.headers["cache-control"]).toBe("public, max-age=2592000, immutable");
+    expect(byRoute.headers["access-control-allow-origin"]).toBe("*");
   });
 
   test.each([
-    ["a range", { Range: "bytes=0-1" }],
-    ["a condition", { "If-None-Match": '"x"' }],
-  ])("is sent by its route to a request with %s", async (_what, asked) => {
-    const { url, reads } = await openFixture();
-    expect((await responseTo(`${url}/block/height/${deepest}`, asked)).isAtOnce).toBe(false);
+    ["HEAD", { method: "HEAD" }],
+    ["a range", { headers: { Range: "bytes=0-1" } }],
+    ["a condition", { headers: { "If-None-Match": '"x"' } }],
+  ])("gets the same response to %s by its route and without it", async (_what, init) => {
+    const routed = await openFixture({ read: () => undefined });
+    const { url } = await openFixture();
+    for (const path of recordPaths)
+      expect(await responseTo(`${url}${path}`, init)).toEqual(await responseTo(`${routed.url}${path}`, init));
+  });
+
+  test("is read each time above 256 KiB, where it is not in memory", async () => {
+    const long = (size: number) => new Uint8Array(size).fill(0x20);
+    for (const [size, expected] of [
+      [256 * 2 ** 10, 1],
+      [256 * 2 ** 10 + 1, 2],
+    ] as const) {
+      const { url, reads } = await openFixture({
+        read: () => long(size),
+        settings: { responseCacheBytesMax: 2 ** 22 },
+      });
+      for (let time = 0; time < 2; time += 1)
+        expect((await responseTo(`${url}/block/height/${deepest}`)).body.length).toBe(size);
+      expect([size, reads()]).toEqual([size, expected]);
+    }
+  });
+
+  test("is read by its route, which reports the error, where the read fails", async () => {
+    const fails = () => {
+      throw new Error("damaged");
+    };
+    const { url, reads, isInMemory, lines } = await openFixture({ read: fails });
+    const { status, body } = await responseTo(`${url}/block/height/${deepest}`);
+    expect([status, body, reads()]).toEqual([200, `{"of":"${deepest}"}`, 1]);
+    expect(lines.filter(({ level }) => level === "warn")).toHaveLength(1);
+    expect(isInMemory(`/block/height/${deepest}`)).toBe(false);
+  });
+
+  test.each([`/block/height/${deepest}/x`, "/block/height/0x10", `/block/hash/${hash}a`, `/tx/${id}/status`, `/${id}`])(
+    "is read for its own path only: %s",
+    async (path) => {
+      const { url, reads } = await openFixture();
+      await responseTo(`${url}${path}`);
+      expect(reads()).toBe(0);
+    },
+  );
+
+  test("is read for the gateway's own hosts only", async () => {
+    const { url, reads } = await openFixture({ settings: { rootHosts: ["root.example"] } });
+    const to = (host: string) => responseTo(`${url}/tx/${id}`, { headers: { Host: host } });
+    await to("some-name.root.example");
     expect(reads()).toBe(0);
+    expect((await to("root.example")).status).toBe(200);
+    expect(reads()).toBe(1);
   });
 
   test("leaves memory when the chain changes; a transaction also when it is blocked", async () => {
@@ -132,7 +180,7 @@ describe("a record that may change is read each time", () => {
   });
 
   test("a transaction of such a block", async () => {
-    const { url, isInMemory } = await openFixture(false);
+    const { url, isInMemory } = await openFixture({ isFinal: false });
     expect((await responseTo(`${url}/tx/${id}`)).headers["cache-control"]).toBeUndefined();
     expect(isInMemory(`/tx/${id}`)).toBe(false);
   });

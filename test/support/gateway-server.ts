@@ -122,6 +122,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     port: 0,
     app: gateway.app,
     cachedResponse: gateway.hit,
+    withoutRouter: gateway.finalRecord,
     failurePage: gateway.failurePage,
     pathOf: gateway.pathOf,
     bodyBytesMax: 16 * 2 ** 20,

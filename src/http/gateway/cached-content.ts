@@ -14,8 +14,6 @@ import type { DiskHit, Hit, ResponseCaches } from "./response-cache.ts";
 
 type CachedContentOptions = Readonly<{
   memory: Pick<ResponseCaches, "get" | "mediumBodies" | "onDisk">;
-  /** Reads a record of the index that is not in memory; undefined for any other path. */
-  readRecord: (path: string) => Hit | undefined;
   hosts: Hosts;
   isolation: IsolationRules;
   /** Called for each response from the disk. */
@@ -24,7 +22,7 @@ type CachedContentOptions = Readonly<{
 
 /** @returns Responds from the response cache, or returns undefined. */
 export function createCachedContent(options: CachedContentOptions): (request: Request) => Response | undefined {
-  const { memory, readRecord, hosts, isolation, note } = options;
+  const { memory, hosts, isolation, note } = options;
   const addressOf = createCachedAddresses(hosts);
   const bringToMemory = createMediumBodies(memory.mediumBodies);
   const isolates = variesByDestination(isolation);
@@ -47,11 +45,6 @@ export function createCachedContent(options: CachedContentOptions): (request: Re
     return withBodySize(new Response(body, { headers }), body);
   };
 
-  const fromIndex = (address: string, range: string | null): Response | undefined => {
-    const record = range === null ? readRecord(address) : undefined;
-    return record && fromMemory(record);
-  };
-
   return (request) => {
     const address = request.method === "GET" ? addressOf(request.url) : undefined;
     if (address === undefined) return undefined;
@@ -59,9 +52,8 @@ export function createCachedContent(options: CachedContentOptions): (request: Re
     const range = headers.get("range");
     const found = range === null ? memory.get(address) : undefined;
     const onDisk = found === undefined ? memory.onDisk.get(address) : undefined;
-    if (!isSentUnchanged(headers, range)) return undefined;
-    if (found !== undefined) return fromMemory(found);
-    return onDisk === undefined ? fromIndex(address, range) : fromDisk(address, onDisk, range);
+    if ((found ?? onDisk) === undefined || !isSentUnchanged(headers, range)) return undefined;
+    return found === undefined ? onDisk && fromDisk(address, onDisk, range) : fromMemory(found);
   };
 }
 

@@ -44,7 +44,7 @@ import {
 } from "./content-sender.ts";
 import { createNamedContent, type NotFoundPage } from "./named-content.ts";
 import { entityTagHeader, pathParameters, rangeHeader } from "./parameters.ts";
-import type { Hit, ResponseCaches } from "./response-cache.ts";
+import type { ResponseCaches } from "./response-cache.ts";
 
 export type ContentRoutesOptions = Readonly<{
   resolver: Resolver;
@@ -52,8 +52,6 @@ export type ContentRoutesOptions = Readonly<{
   /** Finds what was signed with content, for headers; undefined where those are switched off. */
   signedContentOf: FindSignedContent | undefined;
   memory: Pick<ResponseCaches, "get" | "bodies" | "mediumBodies" | "onDisk">;
-  /** Reads a record of the index that is not in memory; undefined for any other path. */
-  readRecord: (path: string) => Hit | undefined;
   hosts: Hosts;
   isolation: IsolationRules;
   /** Scheme of redirects to an id's own host; absent follows the request. */
@@ -82,7 +80,7 @@ const methods = "GET, HEAD, OPTIONS";
 
 /** Creates the routes. */
 export function createContentRoutes(options: ContentRoutesOptions): ContentRoutes {
-  const { memory, readRecord, hosts, isolation, apex } = options;
+  const { memory, hosts, isolation, apex } = options;
   const { coldBufferBytes, names, notFoundPage } = options;
   const finder = createContentFinder({ ...options, responseCache: memory.bodies, onDisk: memory.onDisk });
   const sender = createContentSender({ finder, coldBufferBytes, note: options.note });
@@ -123,7 +121,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     return new Response(null, { status: 302, headers: { Location: home, Vary: "Sec-Fetch-Dest, Accept" } });
   };
 
-  const hit = createCachedContent({ memory, readRecord, hosts, isolation, note: options.note });
+  const hit = createCachedContent({ memory, hosts, isolation, note: options.note });
   const routes = new Elysia({ strictPath: true })
     .onRequest(({ request }) => {
       if (hosts.roots.length === 0) return undefined;

@@ -1,43 +1,78 @@
 /**
- * Blocks and transactions of the index that never change: read at their first request before any route, which would
- * take longer than the reads do (measured, bench/http/routes.ts), and then sent from memory.
+ * Blocks and transactions of the index that never change: read without the router, which takes as long as the reads do
+ * (measured, bench/http/routes.ts), and sent from memory after that.
  * @module
  */
+import type { Id } from "../../arweave/id.ts";
 import type { IndexReader } from "../../store/index/index-types.ts";
 import { corsHeaders } from "../cors.ts";
+import type { Target } from "../request-target.ts";
+import { withBodySize } from "../responses.ts";
+import type { RoutedResponse } from "../route-table.ts";
 import { chainHeaders } from "./chain-routes.ts";
 import { pathParameters } from "./parameters.ts";
-import type { Hit, ResponseCache } from "./response-cache.ts";
+import { hitBytesMax, type ResponseCache } from "./response-cache.ts";
 
-const paths = { transaction: "/tx/", height: "/block/height/", hash: "/block/hash/" } as const;
+export type FinalRecordsOptions = Readonly<{
+  reader: Pick<IndexReader, "finalBlock" | "finalTransaction">;
+  /** Responses by their path. */
+  memory: Pick<ResponseCache, "moment" | "put">;
+  /** Whether a host has the gateway's routes. */
+  isOwnHost: (host: string) => boolean;
+}>;
+
+type FinalRecord = Readonly<{
+  bytes: Uint8Array<ArrayBuffer>;
+  /** Of its route. */
+  pattern: string;
+  /** The id whose blocking or reorganisation changes the response. */
+  dependsOn: readonly Id[];
+}>;
 
 const headers = new Headers({ ...corsHeaders, ...chainHeaders({ status: 200, form: "json", isFinal: true }) });
 
-/**
- * @param memory - Responses by their path.
- * @returns Reads the record at a path, and caches it; undefined for a path without such a record.
- */
-export function createFinalRecords(
-  reader: Pick<IndexReader, "finalBlock" | "finalTransaction">,
-  memory: Pick<ResponseCache, "moment" | "put">,
-): (path: string) => Hit | undefined {
-  const blockAt = (path: string) => {
-    if (path.startsWith(paths.height)) {
-      const height = path.slice(paths.height.length);
-      return pathParameters.height.is(height) ? reader.finalBlock(Number(height)) : undefined;
-    }
-    const hash = path.startsWith(paths.hash) ? path.slice(paths.hash.length) : undefined;
-    return pathParameters.blockHash.is(hash) ? reader.finalBlock(hash) : undefined;
-  };
-  return (path) => {
+/** @returns Reads and caches the record at a target; undefined for a target without one, whose route responds. */
+export function createFinalRecords(options: FinalRecordsOptions): (target: Target) => RoutedResponse | undefined {
+  const { reader, memory, isOwnHost } = options;
+  return ({ host, path }) => {
     const since = memory.moment();
-    const id = path.startsWith(paths.transaction) ? path.slice(paths.transaction.length) : undefined;
-    const isTransaction = pathParameters.transactionId.is(id);
-    const bytes = isTransaction ? reader.finalTransaction(id) : blockAt(path);
-    if (bytes === undefined) return undefined;
-    const dependsOn = isTransaction ? [id] : [];
-    const hit = { body: new Blob([bytes]), headers, dependsOn, goodUntil: Number.POSITIVE_INFINITY };
-    memory.put(path, hit, since);
-    return hit;
+    const record = isRecordPath(path) && isOwnHost(host) ? findRecord(reader, path) : undefined;
+    if (record === undefined) return undefined;
+    const { bytes, pattern, dependsOn } = record;
+    if (bytes.length > hitBytesMax)
+      return { pattern, response: withBodySize(new Response(bytes, { headers }), bytes.length) };
+    const body = new Blob([bytes]);
+    memory.put(path, { body, headers, dependsOn, goodUntil: Number.POSITIVE_INFINITY }, since);
+    return { pattern, response: withBodySize(new Response(body, { headers }), body) };
   };
+}
+
+const prefixes = { transaction: "/tx/", height: "/block/height/", hash: "/block/hash/" } as const;
+
+function isRecordPath(path: string): boolean {
+  return path.startsWith(prefixes.transaction) || path.startsWith("/block/");
+}
+
+function findRecord(reader: FinalRecordsOptions["reader"], path: string): FinalRecord | undefined {
+  if (path.startsWith(prefixes.transaction)) {
+    const id = path.slice(prefixes.transaction.length);
+    if (!pathParameters.transactionId.is(id)) return undefined;
+    return recordOf(reader.finalTransaction(id), "/tx/:id", [id]);
+  }
+  if (path.startsWith(prefixes.height)) {
+    const height = path.slice(prefixes.height.length);
+    if (!pathParameters.height.is(height)) return undefined;
+    return recordOf(reader.finalBlock(Number(height)), "/block/height/:height", []);
+  }
+  const hash = path.startsWith(prefixes.hash) ? path.slice(prefixes.hash.length) : undefined;
+  if (!pathParameters.blockHash.is(hash)) return undefined;
+  return recordOf(reader.finalBlock(hash), "/block/hash/:hash", []);
+}
+
+function recordOf(
+  bytes: FinalRecord["bytes"] | undefined,
+  pattern: string,
+  dependsOn: readonly Id[],
+): FinalRecord | undefined {
+  return bytes && { bytes, pattern, dependsOn };
 }

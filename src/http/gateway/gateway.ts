@@ -43,6 +43,7 @@ import { createReferenceRoutes } from "../reference/reference-routes.ts";
 import type { Target } from "../request-target.ts";
 import { normalizedPath } from "../reserved-paths.ts";
 import { jsonTextResponse } from "../responses.ts";
+import type { RoutedResponse } from "../route-table.ts";
 import { createChainRoutes } from "./chain-routes.ts";
 import { createChunkRoutes } from "./chunk-routes.ts";
 import type { Apex } from "./content-address.ts";
@@ -143,6 +144,8 @@ export type Gateway = Readonly<{
   app: AnyElysia;
   /** Responds from the response cache, or returns undefined; called before `app` (`ServerOptions.hit`). */
   hit: (request: Request) => Response | undefined;
+  /** Responds with records that never change (`ServerOptions.withoutRouter`). */
+  finalRecord: (target: Target) => RoutedResponse | undefined;
   /** Shows a failure to a person (`ServerOptions.failurePage`). */
   failurePage: ReturnType<typeof createFailurePage>;
   /** The path that a request means (`ServerOptions.pathOf`): hosts of content have no other spellings of ours. */
@@ -177,7 +180,6 @@ export function createGateway(options: GatewayOptions): Gateway {
     content,
     signedContentOf: settings.sendsArweaveHeaders ? createSignedContent({ reader, content }) : undefined,
     memory,
-    readRecord: createFinalRecords(reader, memory.records),
     hosts,
     isolation: {
       mode: settings.isolation,
@@ -231,7 +233,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const forgetAll = inOrder(memory.clear, relay.forgetAll, network.forget);
   const failurePage = createFailurePage({ hosts, publicUrl: settings.publicUrl, has: hasRoute(app) });
   const lookUp = { pathOf: pathsOn(hosts), isOwnHost: hosts.isOwn };
-  return { app, hit: contentRoutes.hit, failurePage, ...lookUp, forget: memory.forget, forgetAll };
+  const finalRecord = createFinalRecords({ reader, memory: memory.records, isOwnHost: hosts.isOwn });
+  return { app, hit: contentRoutes.hit, finalRecord, failurePage, ...lookUp, forget: memory.forget, forgetAll };
 }
 
 /** The routes of the program's other parts, and the pages that use them. */

@@ -109,7 +109,6 @@ function createCache<Cached extends Entry>(
   const byId = new Map<Id, Set<string>>();
   const entries = new LRUCache<string, Cached>({
     maxSize: Math.max(1, bytesMax),
-    sizeCalculation: (hit, address) => (sizeOf(hit) ?? 0) + 2 * address.length + entryBytes,
     dispose: ({ dependsOn }, address) => {
       for (const id of dependsOn) unlink(byId, id, address);
     },
@@ -120,8 +119,9 @@ function createCache<Cached extends Entry>(
       return hit !== undefined && hit.goodUntil > clock() ? hit : undefined;
     },
     put: (address, hit, since) => {
-      if (sizeOf(hit) === undefined || hit.dependsOn.some((id) => forgotten.isAfter(since, id))) return;
-      entries.set(address, hit);
+      const size = sizeOf(hit);
+      if (size === undefined || hit.dependsOn.some((id) => forgotten.isAfter(since, id))) return;
+      entries.set(address, hit, { size: size + 2 * address.length + entryBytes });
       if (entries.has(address)) for (const id of hit.dependsOn) link(byId, id, address);
     },
     forget: (id) => {
