@@ -10,19 +10,26 @@ import {
   type RepairedFilter,
 } from "../src/store/index/parts/merge-connection.ts";
 import type { PartMerge } from "../src/store/index/parts/part-merge.ts";
+import { createCollections } from "../src/threads/collect.ts";
 import { ping } from "../src/threads/ping.ts";
 
 export { ping };
 
 const connections = new Map<string, MergeConnection>();
 
+/** What a step reads and makes, about. Source: docs/decisions/113-collections.md. */
+const stepBytes = 4 * 2 ** 20;
+const countBytes = createCollections();
+
 /** Begins a merge that the writer has begun, and makes its first step. */
 export function begin({ path, merge }: Readonly<{ path: string; merge: PartMerge }>): MergeStep {
+  countBytes(stepBytes);
   return connectionOf(path).begin(merge);
 }
 
 /** Makes the next step of the merge. @throws Error when no merge is under way in this thread. */
 export function next({ path }: Readonly<{ path: string }>): MergeStep {
+  countBytes(stepBytes);
   return connectionOf(path).next();
 }
 
