@@ -177,8 +177,11 @@ export function createResponseCaches(bytesMax: number, clock: Clock): ResponseCa
   const forgotten = createForgotten();
   const bodies = createResponseCache(bytesMax - medium - 2 * small, clock, hitBytesMax, forgotten);
   const mediumBodies = createResponseCache(medium, clock, sendfileBytesMin, forgotten);
-  const chunks = createResponseCache(small, clock, chunkResponseBytesMax, forgotten);
-  const records = createResponseCache(small, clock, hitBytesMax, forgotten);
+  // They have none of the headers that tell tags, whose bytes count.
+  const plain = (bodyBytesMax: number) =>
+    createCache<Hit>(small, clock, forgotten, ({ body }) => (body.size > bodyBytesMax ? undefined : body.size));
+  const chunks = plain(chunkResponseBytesMax);
+  const records = plain(hitBytesMax);
   const onDisk = createCache<DiskHit>(
     onDiskBytesMax,
     clock,
