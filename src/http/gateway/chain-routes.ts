@@ -209,7 +209,6 @@ function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
     async ({ params: { id, field = "" }, request }: Asked) =>
       heldResponse(pathParameters.transactionId.is(id) ? await ask(id, composingOf(request), field) : noId, request);
 
-  const record = (id: Id, composing: Composing) => transactions.record(id, composing);
   const field = async (id: Id, composing: Composing, name: string) =>
     pathParameters.field.is(name) ? await transactions.field(id, name, composing) : nodeTexts.invalidField;
   const status = (id: Id, { signal }: Composing) => transactions.status(id, signal);
@@ -226,7 +225,7 @@ function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
     )
     .get(
       "/tx/:id",
-      about(record, nodeTexts.invalidHash),
+      about(transactions.record, nodeTexts.invalidHash),
       transactionRead("A transaction", json("The transaction.", ref("Transaction"))),
     )
     .get(

@@ -36,7 +36,7 @@ export function createFinalRecords(options: FinalRecordsOptions): (target: Targe
   const { reader, memory, isOwnHost } = options;
   return ({ host, path }) => {
     const since = memory.moment();
-    const record = isRecordPath(path) && isOwnHost(host) ? findRecord(reader, path) : undefined;
+    const record = isOwnHost(host) ? findRecord(reader, path) : undefined;
     if (record === undefined) return undefined;
     const { bytes, pattern, dependsOn } = record;
     if (bytes.length > hitBytesMax)
@@ -48,10 +48,6 @@ export function createFinalRecords(options: FinalRecordsOptions): (target: Targe
 }
 
 const prefixes = { transaction: "/tx/", height: "/block/height/", hash: "/block/hash/" } as const;
-
-function isRecordPath(path: string): boolean {
-  return path.startsWith(prefixes.transaction) || path.startsWith("/block/");
-}
 
 function findRecord(reader: FinalRecordsOptions["reader"], path: string): FinalRecord | undefined {
   if (path.startsWith(prefixes.transaction)) {
