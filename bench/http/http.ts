@@ -14,6 +14,7 @@ import { join, resolve } from "node:path";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
+import { startFloor } from "../support/floor-process.ts";
 import { startServed } from "../support/gateway-process.ts";
 import { runLoad } from "../support/http-client.ts";
 import { cpuSeconds, pinned } from "../support/processor-time.ts";
@@ -65,7 +66,13 @@ export const httpBench: Bench = {
     const folder = mkdtempSync(join(tmpdir(), "cairn-bench-"));
     const bodies = writeBodies(folder, size);
     const [cairn, nginx] = [await startCairn(folder, bodies), await startNginx(folder)];
-    const floor = await startFloor(folder, await headersOf(cairn, bodies));
+    const [[first = ""] = []] = bodies.values();
+    const floorProgram = resolve(import.meta.dir, "http-floor-served.ts");
+    const floorProcess = await startFloor(floorProgram, join(folder, "bodies"), {
+      port: cairn.port,
+      path: cairn.pathOf(first),
+    });
+    const floor = { ...floorProcess, pathOf: (id: string) => `/${id}` };
     try {
       const rows: BenchRow[] = [];
       for (const one of casesOf(size))
@@ -74,7 +81,7 @@ export const httpBench: Bench = {
     } finally {
       await cairn.stop();
       nginx.stop();
-      floor.stop();
+      await floor.stop();
       removeFolder(folder);
     }
   },
@@ -177,24 +184,6 @@ function writeBodies(folder: string, size: BenchSize): ReadonlyMap<string, reado
 async function startCairn(folder: string, bodies: ReadonlyMap<string, readonly string[]>) {
   const { port, pid, stop } = await startServed(folder, { ids: [...bodies.values()].flat() });
   return { port, pid, pathOf: (id: string) => `/${id}`, stop };
-}
-
-/** Headers of a cached response, besides those that the runtime sets. */
-async function headersOf({ port }: Served, bodies: ReadonlyMap<string, readonly string[]>): Promise<string> {
-  const [[id = ""] = []] = bodies.values();
-  const response = await fetch(`http://127.0.0.1:${port}/${id}`);
-  await response.arrayBuffer();
-  const own = [...response.headers].filter(([name]) => !["content-length", "date", "x-request-id"].includes(name));
-  return JSON.stringify(Object.fromEntries(own));
-}
-
-async function startFloor(folder: string, headers: string) {
-  const program = resolve(import.meta.dir, "http-floor-served.ts");
-  const command = [...pinned(0), process.execPath, program, join(folder, "bodies"), headers];
-  const child = Bun.spawn(command, { stdout: "pipe" });
-  const { value } = await child.stdout.getReader().read();
-  const port = Number(Buffer.from(value ?? []).toString());
-  return { port, pid: child.pid, pathOf: (id: string) => `/${id}`, stop: () => child.kill() };
 }
 
 /** One worker, sendfile, cached open files, and as many headers as Cairn sends. */

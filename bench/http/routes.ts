@@ -5,13 +5,14 @@
  */
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { addressOf, blockHashFromBytes, idFromBytes } from "../../src/arweave/id.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { stableDepth } from "../../src/store/index/index-types.ts";
 import { openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
+import { startFloor } from "../support/floor-process.ts";
 import { startServed } from "../support/gateway-process.ts";
 import { runLoad } from "../support/http-client.ts";
 import { cpuSeconds } from "../support/processor-time.ts";
@@ -41,6 +42,7 @@ type Route = Readonly<{
 }>;
 
 type Served = Awaited<ReturnType<typeof startServed>>;
+type Measured = Pick<Served, "port" | "pid">;
 
 /** CPU time per request, divided by that of a raw body of the same size. */
 export const routesBench: Bench = {
@@ -107,7 +109,10 @@ async function measureJson(folder: string, served: Served, size: BenchSize): Pro
   }
 }
 
-/** Blocks and transactions of an index, from memory and read each time, against bodies of the same size. */
+/**
+ * Blocks and transactions of an index: from memory, against bodies of the same size; and read each time, against a bare
+ * server that makes the same reads.
+ */
 async function measureRecords(folder: string, size: BenchSize): Promise<BenchRow[]> {
   const indexPath = join(folder, "index.sqlite");
   const ids = fillChain(indexPath, sizes[size].blocks);
@@ -118,22 +123,28 @@ async function measureRecords(folder: string, size: BenchSize): Promise<BenchRow
   const blocks = ids.slice(0, -2 * stableDepth).map((_, height) => `/block/height/${height}`);
   const headers = ids.slice(0, -2 * stableDepth).map((id) => `/tx/${id}`);
   const record = { requests: 20_000, target: "≤ 40 µs" };
-  const records = [
-    { name: "block by height from memory", served: again, paths: blocks.slice(0, 64), ...record },
-    { name: "block by height from the index", served: first, paths: blocks, ...record },
-    { name: "transaction header from memory", served: again, paths: headers.slice(0, 64), ...record },
-    { name: "transaction header from the index", served: first, paths: headers, ...record },
+  const inMemory = [
+    { name: "block by height from memory", paths: blocks.slice(0, 64), ...record },
+    { name: "transaction header from memory", paths: headers.slice(0, 64), ...record },
+  ];
+  const floorProgram = resolve(import.meta.dir, "records-floor-served.ts");
+  const floor = await startFloor(floorProgram, indexPath, { port: first.port, path: blocks[0] ?? "" });
+  const beside = "from a bare server with the same reads";
+  const read = [
+    { name: "block by height from the index", paths: blocks, beside, plain: blocks, ...record },
+    { name: "transaction header from the index", paths: headers, beside, plain: headers, ...record },
   ];
   const rows: BenchRow[] = [];
   try {
-    for (const { served, ...each } of records) rows.push(await measureRecord(folder, served, each, size));
+    for (const each of inMemory) rows.push(await measureFromMemory(folder, again, each, size));
+    for (const each of read) rows.push(await measureRoute(first, floor, each, size));
   } finally {
-    await Promise.all([again.stop(), first.stop()]);
+    await Promise.all([again.stop(), first.stop(), floor.stop()]);
   }
   return rows;
 }
 
-async function measureRecord(
+async function measureFromMemory(
   folder: string,
   served: Served,
   record: Omit<Route, "beside" | "plain">,
@@ -198,16 +209,16 @@ function fillChain(path: string, blocks: number): string[] {
 }
 
 async function measureRoute(
-  served: Served,
-  plainServed: Served,
+  served: Measured,
+  plainServed: Measured,
   { name, paths, beside, plain, target, ...route }: Route,
   size: BenchSize,
 ): Promise<BenchRow> {
   const { rounds } = sizes[size];
   const requests = size === "large" ? route.requests : Math.ceil(route.requests / smaller);
-  const bytesOf = async ({ port }: Served, path = "/") =>
+  const bytesOf = async ({ port }: Measured, path = "/") =>
     (await (await fetch(`http://127.0.0.1:${port}${path}`)).bytes()).length;
-  const cpuMicros = async (server: Served, all: readonly string[], bodyBytes: number) => {
+  const cpuMicros = async (server: Measured, all: readonly string[], bodyBytes: number) => {
     const before = cpuSeconds(server.pid);
     await runLoad({ port: server.port, paths: all, bodyBytes, connections, requests });
     return ((cpuSeconds(server.pid) - before) * 1e6) / requests;

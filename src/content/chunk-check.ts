@@ -10,7 +10,7 @@ import { availableParallelism } from "node:os";
 import { admitChunk, type ChunkVerdict, type PostedChunk } from "../arweave/chunk.ts";
 import type { CheckChunk } from "../chain/chunks.ts";
 import { Failure } from "../failures.ts";
-import { assert } from "../lib/assert.ts";
+import { unshared } from "../lib/bytes.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { traced } from "../lib/spans.ts";
 import { untilStopped } from "../lib/stop.ts";
@@ -52,7 +52,6 @@ async function checkInThread(thread: ContentThread, claim: PostedChunk, signal: 
   return await thread.run("checkPostedChunk", { ...claim, chunk }, { signal, transfer: [chunk.buffer] });
 }
 
-async function digestOf({ buffer, byteOffset, byteLength }: Uint8Array): Promise<Uint8Array> {
-  assert(buffer instanceof ArrayBuffer, "the body of a response is in memory of its own");
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", new Uint8Array(buffer, byteOffset, byteLength)));
+async function digestOf(bytes: Uint8Array): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", unshared(bytes)));
 }

@@ -37,6 +37,8 @@ export type RateLimiter = Readonly<{
   at: (isOwnHost: (host: string) => boolean) => RateLimiter;
   /** Takes a token. Returns false when none is left; for callers that then call `reject`. */
   admits: (method: string, summary: RequestSummary) => boolean;
+  /** Whether `admits` would take a token. */
+  wouldAdmit: (method: string, summary: RequestSummary) => boolean;
   /** Takes a token, or returns the response when none is left. */
   reject: (method: string, summary: RequestSummary) => Response | undefined;
   /** Takes a token, or returns the bucket that is empty. */
@@ -88,6 +90,10 @@ function limiterAt(
       const keys = keysOf(method, summary);
       return keys === undefined || buckets.takeOne(keys) === undefined;
     },
+    wouldAdmit: (method, summary) => {
+      const keys = keysOf(method, summary);
+      return keys === undefined || buckets.emptyOf(keys) === undefined;
+    },
     reject: (method, summary) => {
       const empty = emptyBucketOf(method, summary);
       return empty && rateLimitedResponse(empty);
@@ -115,15 +121,20 @@ function createBuckets(options: Omit<RateLimiterOptions, "isExempt">) {
     resources.take(keys.resource, tokens);
     stats.tokens.inc(tokens);
   };
+  const emptyOf = ({ client, resource }: Keys): EmptyBucket | undefined => {
+    const clientMs = clients.waitMs(client);
+    if (clientMs > 0) return { of: "ip", waitMs: clientMs, client };
+    const resourceMs = resources.waitMs(resource);
+    return resourceMs > 0 ? { of: "resource", waitMs: resourceMs, client } : undefined;
+  };
   return {
     stats,
     take,
+    emptyOf,
     /** Takes a token of each bucket, or returns the empty bucket. */
     takeOne: (keys: Keys): EmptyBucket | undefined => {
-      const clientMs = clients.waitMs(keys.client);
-      if (clientMs > 0) return { of: "ip", waitMs: clientMs, client: keys.client };
-      const resourceMs = resources.waitMs(keys.resource);
-      if (resourceMs > 0) return { of: "resource", waitMs: resourceMs, client: keys.client };
+      const empty = emptyOf(keys);
+      if (empty !== undefined) return empty;
       take(keys, 1);
       stats.requests.inc();
       return undefined;

@@ -21,7 +21,7 @@ import { type RouteLabel, unrouted } from "./route-table.ts";
 
 export type RequestSpans = Readonly<{
   /** Runs a request within its span, if it has one, which `responded` completes. */
-  run: (request: Request, work: (span?: Span) => Promise<Response>) => Promise<Response>;
+  run: (request: Request, work: (span?: Span) => Response | Promise<Response>) => Response | Promise<Response>;
   /** Completes the span of a request with the values of the metrics. */
   responded: (span: Span, completed: CompletedRequest) => void;
   /** Records the span of a response from the response cache. Its duration is 0, as in the metrics. */
@@ -68,7 +68,7 @@ export function createRequestSpans({ begin, placeOf }: Tracer, record: (span: In
   };
 }
 
-async function runRequest(span: Span, work: (span: Span) => Promise<Response>): Promise<Response> {
+async function runRequest(span: Span, work: (span: Span) => Response | Promise<Response>): Promise<Response> {
   try {
     return await inSpan(span, () => work(span));
   } catch (error) {

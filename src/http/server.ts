@@ -2,8 +2,6 @@
  * HTTP server: from a request to a response, the same for every service.
  *
  * Only this file converts a Failure to a response, and distinguishes 404 from 405.
- * Responses from the response cache bypass the routes: setting one header per request costs more than such a response
- * (8 µs against 5 µs, measured; bench/http/http.ts).
  * Source: docs/reference/gateway.md#which-route-serves-a-request; docs/reference/gateway.md#errors;
  *   docs/reference/gateway.md#request-ids; RFC 9110 §9.3.2 (HEAD).
  * @module
@@ -12,24 +10,20 @@ import { type AnyElysia, Elysia } from "elysia";
 import { type Failure, failures } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
 import type { Span } from "../lib/spans.ts";
-import type { BodyMemory } from "./body-memory.ts";
 import { clientClosedStatus, reportsDisconnect } from "./client-disconnect.ts";
 import { corsHeaders, isAdministration, preflightResponse } from "./cors.ts";
-import { hasSeveralHosts, type Received, receive, requestSummaryOf } from "./incoming-request.ts";
+import { createImmediateResponses, type ImmediateOptions, noteResponse } from "./immediate-responses.ts";
+import { type Received, receive } from "./incoming-request.ts";
 import { type Certificate, createConnections, openListener, reachableHost } from "./listener.ts";
 import type { Admission, PaidReads } from "./paid-reads.ts";
-import type { RateLimiter } from "./rate-limiter.ts";
 import { contextOf, type RequestContext } from "./request-context.ts";
 import { clearLargeCookies } from "./request-limits.ts";
-import type { CompletedRequest, RequestMetrics } from "./request-metrics.ts";
-import type { RequestSpans } from "./request-spans.ts";
 import type { Target } from "./request-target.ts";
 import { codeResponse, failureMessageOf, failureResponse, sizeOf, withBodySize } from "./responses.ts";
 import { failureOf } from "./route-schema.ts";
 import {
   createRouteLabels,
   createRouteTable,
-  type RoutedResponse,
   type RouteLabel,
   type RouteLabels,
   type RouteTable,
@@ -37,46 +31,32 @@ import {
   unrouted,
 } from "./route-table.ts";
 
-export type ServerOptions = Readonly<{
-  hostname: string;
-  /** 0 takes a free port. */
-  port: number;
-  /** Composes the routes, at the first request that needs them: a program is started before any service is used. */
-  app: () => AnyElysia;
-  /** Other services of the listener: each has all routes of some targets, and `app` has none of theirs. */
-  mounts?: readonly Mount[];
-  /** Responds from the response cache, or returns undefined; notes the size of the body. Called first. */
-  cachedResponse?: (request: Request) => Response | undefined;
-  /**
-   * Responds to GET requests of some targets with less work than the router; undefined: the routes respond, also
-   * where it throws.
-   */
-  withoutRouter?: (target: Target) => RoutedResponse | undefined;
-  /** Shows a failure to a person; undefined where the client gets its JSON. */
-  failurePage?: (request: Request, failure: ShownFailure) => Response | undefined;
-  /** The path by which routes, limits and metrics see a request. Default: its own. */
-  pathOf?: (target: Target) => string;
-  /** HTTPS with a certificate, HTTP without. */
-  certificate?: Certificate | undefined;
-  /** Idle timeout of a connection. Default: {@link idleSecondsMax}. */
-  idleSeconds?: number;
-  /** Largest request body of any route; routes have smaller limits of their own. Bytes. */
-  bodyBytesMax: number;
-  /** Whether the peer at this address is a proxy whose `X-Forwarded-…` headers are read. */
-  isTrustedProxy?: (address: string) => boolean;
-  /** Absent: requests have no rate limit. */
-  limiter?: RateLimiter | undefined;
-  /** Sells requests beyond the rate limits; absent: none are sold. */
-  paidReads?: PaidReads | undefined;
-  /** The service of the listener, for metrics. Default: the gateway. */
-  service?: ServiceName;
-  /** Memory of bodies; absent: unlimited. */
-  memory?: BodyMemory | undefined;
-  log: Log;
-  stats: Pick<RequestMetrics, "responded" | "respondedFromCache">;
-  /** Absent: requests are not traced. */
-  spans?: RequestSpans | undefined;
-}>;
+export type ServerOptions = ImmediateOptions &
+  Readonly<{
+    hostname: string;
+    /** 0 takes a free port. */
+    port: number;
+    /** Composes the routes, at the first request that needs them: a program is started before any service is used. */
+    app: () => AnyElysia;
+    /** Other services of the listener: each has all routes of some targets, and `app` has none of theirs. */
+    mounts?: readonly Mount[];
+    /** Shows a failure to a person; undefined where the client gets its JSON. */
+    failurePage?: (request: Request, failure: ShownFailure) => Response | undefined;
+    /** The path by which routes, limits and metrics see a request. Default: its own. */
+    pathOf?: (target: Target) => string;
+    /** HTTPS with a certificate, HTTP without. */
+    certificate?: Certificate | undefined;
+    /** Idle timeout of a connection. Default: {@link idleSecondsMax}. */
+    idleSeconds?: number;
+    /** Largest request body of any route; routes have smaller limits of their own. Bytes. */
+    bodyBytesMax: number;
+    /** Whether the peer at this address is a proxy whose `X-Forwarded-…` headers are read. */
+    isTrustedProxy?: (address: string) => boolean;
+    /** Sells requests beyond the rate limits; absent: none are sold. */
+    paidReads?: PaidReads | undefined;
+    /** The service of the listener, for metrics. Default: the gateway. */
+    service?: ServiceName;
+  }>;
 
 /** Routes that are composed apart from those of their listener. */
 export type Mount = Readonly<{
@@ -119,7 +99,7 @@ type ComposedRoutes = Readonly<{ root: AnyElysia; table: RouteTable }>;
 
 /** Opens a listener. Throws when the port is taken. */
 export function openServer(options: ServerOptions): HttpServer {
-  const { stats, spans, limiter, memory } = options;
+  const { spans, memory } = options;
   const idleSeconds = options.idleSeconds ?? idleSecondsMax;
   const routesOf = createRoutesOf(options);
   const labels = createRouteLabels(options.service ?? "gateway");
@@ -128,22 +108,8 @@ export function openServer(options: ServerOptions): HttpServer {
     isEncrypted: options.certificate !== undefined,
     idleSeconds,
   });
+  const immediate = createImmediateResponses(options, connections, labels);
   let draining = false;
-
-  /** The response from the response cache; undefined if the routes must respond. */
-  const fromMemory = (request: Request, server: BunServer): Response | undefined => {
-    const ready = draining ? undefined : options.cachedResponse?.(request);
-    if (ready === undefined || hasSeveralHosts(request.headers)) return undefined;
-    const listener = connections.requestsAt(server);
-    if (memory?.isExhausted(request, listener)) return undefined;
-    if (limiter !== undefined) {
-      const summary = requestSummaryOf(request, connections.of(request, server));
-      if (!limiter.admits(request.method, summary)) return undefined;
-      limiter.charge(request.method, summary, ready);
-    }
-    memory?.noteSent(request, listener, ready);
-    return ready;
-  };
 
   const reply = async (arrived: Request, server: BunServer, span?: Span): Promise<Response> => {
     const startedAt = performance.now();
@@ -152,7 +118,7 @@ export function openServer(options: ServerOptions): HttpServer {
     const { context } = received;
     const admission = await admit(options, received, arrived.method);
     const { rejected } = admission;
-    const made = rejected ?? respondedEarly(received, options) ?? (await route(received, routesOf));
+    const made = rejected ?? (await route(received, routesOf));
     const settled = account === undefined ? made : await account.settle(made);
     connections.resetIdleTimeout(arrived, server, settled);
     const response = finish(shownTo(arrived, received, settled, options), context, draining);
@@ -160,19 +126,16 @@ export function openServer(options: ServerOptions): HttpServer {
     await charge(options, admission, received, arrived.method, response);
     const label = rejected === undefined ? labelOf(received, labels) : labels.ofUnrouted(context.target.path);
     const durationMs = performance.now() - startedAt;
-    note(options, { request: arrived, context, label, response, durationMs }, span);
+    noteResponse(options, { request: arrived, context, label, response, durationMs }, span);
     return context.headOnly ? await headersOnly(response) : response;
   };
 
   const handle = (request: Request, server: BunServer): Response | Promise<Response> => {
-    const ready = fromMemory(request, server);
-    if (ready === undefined)
-      return spans === undefined ? reply(request, server) : spans.run(request, (span) => reply(request, server, span));
-    const clientAddress = () => requestSummaryOf(request, connections.of(request, server)).clientAddress();
-    const cached = { request, label: labels.ofCached(request.url), response: ready, clientAddress };
-    stats.respondedFromCache(cached);
-    spans?.respondedFromCache(cached);
-    return ready;
+    const ready = draining ? undefined : immediate.fromMemory(request, server);
+    if (ready !== undefined) return ready;
+    const respond = (span?: Span) =>
+      (draining ? undefined : immediate.withoutRouter(request, server, span)) ?? reply(request, server, span);
+    return spans === undefined ? respond() : spans.run(request, respond);
   };
 
   const drain = () => {
@@ -208,12 +171,6 @@ function openAt(options: ServerOptions, idleSeconds: number, handle: Handle, dra
       return closing;
     },
   };
-}
-
-/** Counts, logs and traces a response. */
-function note({ stats, spans }: ServerOptions, completed: CompletedRequest, span: Span | undefined): void {
-  stats.responded(completed);
-  if (span !== undefined) spans?.responded(span, completed);
 }
 
 function unsentResponse(error: Error, log: Log): Response {
@@ -310,21 +267,6 @@ function labelOf({ request, context, rejected }: Received, labels: RouteLabels):
   const pattern = routes.get(request);
   if (rejected !== undefined || pattern === unrouted) return labels.ofUnrouted(path);
   return labels.ofRoute(pattern, path);
-}
-
-/** The response of a request that needs no router. */
-function respondedEarly({ request, context, rejected }: Received, { withoutRouter, log }: ServerOptions) {
-  if (withoutRouter === undefined || rejected !== undefined || request.method !== "GET") return undefined;
-  let responded: RoutedResponse | undefined;
-  try {
-    responded = withoutRouter(context.target);
-  } catch (error) {
-    log.warn("response without the router failed; its route is tried", { requestId: context.requestId, error });
-    return undefined;
-  }
-  if (responded === undefined) return undefined;
-  routes.set(request, responded.pattern);
-  return responded.response;
 }
 
 async function route(received: Received, routesOf: (target: Target) => ComposedRoutes): Promise<Response> {

@@ -29,6 +29,12 @@ export function ownBytes(bytes: Uint8Array): Uint8Array {
   return bytes.length > bytes.buffer.byteLength / 2 ? bytes : new Uint8Array(bytes);
 }
 
+/** The same bytes, as memory that threads do not share: bytes that they may share are copied. */
+export function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const { buffer, byteOffset, byteLength } = bytes;
+  return buffer instanceof ArrayBuffer ? new Uint8Array(buffer, byteOffset, byteLength) : new Uint8Array(bytes);
+}
+
 /** Compares bytes, not in constant time: never for secrets. */
 export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && Buffer.compare(left, right) === 0;

@@ -189,7 +189,7 @@ test("responses from memory cost as much as others, and need tokens", async () =
 
 test("a response without the router needs tokens before it is made", async () => {
   let made = 0;
-  const withoutRouter = () => {
+  const withoutRouter = () => () => {
     made += 1;
     return { pattern: "/tx/:id", response: new Response("record") };
   };

@@ -27,6 +27,8 @@ function open(more: Partial<TestServerOptions> = {}): HttpServer {
         parse: "none",
       }),
     cachedResponse: ({ url }) => (url.endsWith("/hit") ? new Response("hit") : undefined),
+    withoutRouter: ({ path }) =>
+      path === "/read" ? () => ({ pattern: "/read", response: new Response("read") }) : undefined,
     ...more,
   });
 }
@@ -59,6 +61,11 @@ describe("X4: cookies", () => {
   test("keep no response in memory from being served", async () => {
     expect((await ask("/hit", [cookies(20)])).body.toString()).toBe("hit");
   });
+
+  test("are deleted by a response without the router", async () => {
+    const response = await ask("/read", [cookies(20)]);
+    expect([response.body.toString(), header(response, "clear-site-data")]).toEqual(["read", '"cookies"']);
+  });
 });
 
 describe("everything else in a head", () => {
@@ -86,7 +93,7 @@ describe("H1: a request that could be read in two ways", () => {
   const get = (target: string, lines: readonly string[]) => [`GET ${target} HTTP/1.1`, ...lines, "", ""].join("\r\n");
   const rows: readonly (readonly [name: string, request: string, status: number])[] = [
     ["one Host", get("/a", [host("a.example")]), 200],
-    ...["/a", "/hit"].flatMap((target): (readonly [string, string, number])[] => [
+    ...["/a", "/hit", "/read"].flatMap((target): (readonly [string, string, number])[] => [
       [`two Hosts, ${target}`, get(target, [host("a.example"), host("b.example")]), 400],
       [`one Host twice, ${target}`, get(target, [host("a.example"), host("a.example")]), 400],
       [`a Host and an empty one, ${target}`, get(target, [host("a.example"), "Host:"]), 400],
@@ -97,6 +104,7 @@ describe("H1: a request that could be read in two ways", () => {
     ["a space before the colon", get("/a", ["Host : a.example"]), 400],
     ["a folded Host", get("/a", ["Host: a.example", " b.example"]), 400],
     ["a user in the Host", get("/a", [host("user@a.example")]), 400],
+    ["a user in the Host, /read", get("/read", [host("user@a.example")]), 400],
     ["a bare CR in a value", get("/a", [host("a.example"), "X: a\rb"]), 400],
     ["a NUL in a value", get("/a", [host("a.example"), "X: a\0b"]), 400],
     ["two different lengths", post(["Content-Length: 3", "Content-Length: 4"], "abcd"), 400],

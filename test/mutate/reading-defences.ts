@@ -414,7 +414,7 @@ export const readingDefences: readonly Defence[] = [
     threat: "P1",
     name: "responses in memory that became blocked",
     file: "src/http/gateway/response-cache.ts",
-    text: "for (const address of [...(byId.get(id) ?? [])]) entries.delete(address);",
+    text: "for (const address of addressesOf(byId, id)) entries.delete(address);",
     instead: "",
     tests: ["test/http/response-memory.test.ts", "test/http/blocked-routes.test.ts"],
   },

@@ -11,6 +11,7 @@
 import { beginComposing, bringToDisk, type HotContent, type OpenContent } from "../../content/opened-content.ts";
 import { Failure, failures } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
+import { unshared } from "../../lib/bytes.ts";
 import type { Composing } from "../../lib/event-loop.ts";
 import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../../lib/range.ts";
 import type { Release } from "../../lib/semaphore.ts";
@@ -253,7 +254,7 @@ export async function spanBody(content: ReadableContent, span: ByteSpan, reading
     return await composed(content.read(span, signal), size, { ...reading, begin });
   }
   await hold(size);
-  return { body: viewOf(await content.bytes(span, signal)), held: { kind: "bytes", bytes: size } };
+  return { body: unshared(await content.bytes(span, signal)), held: { kind: "bytes", bytes: size } };
 }
 
 /** Returns several spans in their frame; as one buffer if they fit in it. Throws as {@link spanBody}. */
@@ -358,12 +359,6 @@ async function streamOf(pieces: AsyncIterable<Uint8Array>): Promise<ContentBody>
     { highWaterMark: 0 },
   );
   return { body, held: { kind: "stream", bytes: streamHoldsBytes } };
-}
-
-/** The same bytes with the type of a body; the runtime copies them into the response. */
-function viewOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const { buffer, byteOffset, byteLength } = bytes;
-  return buffer instanceof ArrayBuffer ? new Uint8Array(buffer, byteOffset, byteLength) : new Uint8Array(bytes);
 }
 
 /** The frame around the parts of one response. */

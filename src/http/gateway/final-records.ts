@@ -22,28 +22,33 @@ export type FinalRecordsOptions = Readonly<{
 }>;
 
 type FinalRecord = Readonly<{
-  bytes: Uint8Array<ArrayBuffer>;
   /** Of its route. */
   pattern: string;
   /** The id whose blocking or reorganisation changes the response. */
   dependsOn: readonly Id[];
+  read: () => Uint8Array<ArrayBuffer> | undefined;
 }>;
 
 const headers = new Headers({ ...corsHeaders, ...chainHeaders({ status: 200, form: "json", isFinal: true }) });
 
-/** @returns Reads and caches the record at a target; undefined for a target without one, whose route responds. */
-export function createFinalRecords(options: FinalRecordsOptions): (target: Target) => RoutedResponse | undefined {
+/** @returns Finds the read of the record at a target, which is cached; undefined for all other targets. */
+export function createFinalRecords(
+  options: FinalRecordsOptions,
+): (target: Target) => (() => RoutedResponse | undefined) | undefined {
   const { reader, memory, isOwnHost } = options;
-  return ({ host, path }) => {
+  const respond = (path: string, { pattern, dependsOn, read }: FinalRecord): RoutedResponse | undefined => {
     const since = memory.moment();
-    const record = isOwnHost(host) ? findRecord(reader, path) : undefined;
-    if (record === undefined) return undefined;
-    const { bytes, pattern, dependsOn } = record;
+    const bytes = read();
+    if (bytes === undefined) return undefined;
     if (bytes.length > hitBytesMax)
       return { pattern, response: withBodySize(new Response(bytes, { headers }), bytes.length) };
     const body = new Blob([bytes]);
     memory.put(path, { body, headers, dependsOn, goodUntil: Number.POSITIVE_INFINITY }, since);
     return { pattern, response: withBodySize(new Response(body, { headers }), body) };
+  };
+  return ({ host, path }) => {
+    const record = findRecord(reader, path);
+    return record !== undefined && isOwnHost(host) ? () => respond(path, record) : undefined;
   };
 }
 
@@ -53,22 +58,14 @@ function findRecord(reader: FinalRecordsOptions["reader"], path: string): FinalR
   if (path.startsWith(prefixes.transaction)) {
     const id = path.slice(prefixes.transaction.length);
     if (!pathParameters.transactionId.is(id)) return undefined;
-    return recordOf(reader.finalTransaction(id), "/tx/:id", [id]);
+    return { pattern: "/tx/:id", dependsOn: [id], read: () => reader.finalTransaction(id) };
   }
   if (path.startsWith(prefixes.height)) {
     const height = path.slice(prefixes.height.length);
     if (!pathParameters.height.is(height)) return undefined;
-    return recordOf(reader.finalBlock(Number(height)), "/block/height/:height", []);
+    return { pattern: "/block/height/:height", dependsOn: [], read: () => reader.finalBlock(Number(height)) };
   }
   const hash = path.startsWith(prefixes.hash) ? path.slice(prefixes.hash.length) : undefined;
   if (!pathParameters.blockHash.is(hash)) return undefined;
-  return recordOf(reader.finalBlock(hash), "/block/hash/:hash", []);
-}
-
-function recordOf(
-  bytes: FinalRecord["bytes"] | undefined,
-  pattern: string,
-  dependsOn: readonly Id[],
-): FinalRecord | undefined {
-  return bytes && { bytes, pattern, dependsOn };
+  return { pattern: "/block/hash/:hash", dependsOn: [], read: () => reader.finalBlock(hash) };
 }

@@ -43,7 +43,6 @@ import { createReferenceRoutes } from "../reference/reference-routes.ts";
 import type { Target } from "../request-target.ts";
 import { normalizedPath } from "../reserved-paths.ts";
 import { jsonTextResponse } from "../responses.ts";
-import type { RoutedResponse } from "../route-table.ts";
 import { createChainRoutes } from "./chain-routes.ts";
 import { createChunkRoutes } from "./chunk-routes.ts";
 import type { Apex } from "./content-address.ts";
@@ -144,8 +143,8 @@ export type Gateway = Readonly<{
   app: AnyElysia;
   /** Responds from the response cache, or returns undefined; called before `app` (`ServerOptions.hit`). */
   hit: (request: Request) => Response | undefined;
-  /** Responds with records that never change (`ServerOptions.withoutRouter`). */
-  finalRecord: (target: Target) => RoutedResponse | undefined;
+  /** Finds the read of a record that never changes (`ImmediateOptions.withoutRouter`). */
+  finalRecord: ReturnType<typeof createFinalRecords>;
   /** Shows a failure to a person (`ServerOptions.failurePage`). */
   failurePage: ReturnType<typeof createFailurePage>;
   /** The path that a request means (`ServerOptions.pathOf`): hosts of content have no other spellings of ours. */

@@ -8,6 +8,7 @@
  */
 import { assert } from "../../../lib/assert.ts";
 import { decodeBase64url } from "../../../lib/base64url.ts";
+import { unshared } from "../../../lib/bytes.ts";
 
 /** A transaction's text without its data. */
 type CutText = Readonly<{
@@ -57,7 +58,7 @@ export function unpackText(body: Uint8Array): string {
 
 /** As `unpackText`, as UTF-8. */
 export function unpackBytes(body: Uint8Array): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(unpacked(body));
+  return unshared(unpacked(body));
 }
 
 function unpacked(body: Uint8Array): Buffer {
