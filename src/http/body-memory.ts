@@ -29,9 +29,9 @@ import {
 
 export type BodyMemory = Readonly<{
   open: (request: Request, listener: ListenerRequests) => MemoryAccount;
-  /** Counts a response from the response cache if it is still being sent at the next check. */
+  /** Counts a response that was made at once if it is still being sent at the next check. */
   noteSent: (request: Request, listener: ListenerRequests, response: Response) => void;
-  /** Whether the memory is so full that a response from the response cache must be counted before it is sent. */
+  /** Whether the memory is so full that any response must be counted before it is sent. */
   isExhausted: (request: Request, listener: ListenerRequests) => boolean;
   responseBytes: () => number;
   requestBytes: () => number;
@@ -280,7 +280,7 @@ function createHolding(responses: ByteBudget, clientOf: () => string, signal: Ab
   };
 }
 
-/** Whether a response from the response cache is counted while it is sent: the kernel sends some files by itself. */
+/** Whether a response that was made at once is counted while it is sent: the kernel sends some files by itself. */
 function holdsCounted(response: Response, { isEncrypted }: ListenerRequests): boolean {
   if (bodySizeOf(response) < countedBytesMin) return false;
   const memory = heldMemoryOf(response);

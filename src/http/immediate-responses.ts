@@ -2,37 +2,39 @@
  * Responses that are made at once, before the routes: those from the response cache, and those that one read makes.
  * They are within the same limits as all others, and counted with them.
  *
- * What a request needs for its routes (its canonical path, the size of its head, an account of memory, promises) takes
- * 12 µs of 60 of a record from the index (measured, bench/http/routes.ts). Responses from the cache get no header of
- * their own, which would take as long as they do (8 and 5 µs, measured; bench/http/http.ts).
+ * What else a request needs for its routes (its canonical path, an account of memory, promises) takes 12 µs of 60 of a
+ * record from the index (measured, bench/http/routes.ts). Responses from the cache get no header of their own, and
+ * their requests' heads are not measured: either would take as long as they do (8 and 5 µs, measured;
+ * bench/http/http.ts).
+ * Source: docs/decisions/093-request-heads.md.
  * @module
  */
-import type { Log } from "../lib/log.ts";
 import type { Span } from "../lib/spans.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { hasSeveralHosts, requestSummaryOf } from "./incoming-request.ts";
 import type { createConnections } from "./listener.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
 import { type RequestSummary, requestIdOf } from "./request-context.ts";
-import { clearLargeCookies } from "./request-limits.ts";
+import { clearLargeCookies, hasLargeHead } from "./request-limits.ts";
 import type { CompletedRequest, RequestMetrics } from "./request-metrics.ts";
 import type { RequestSpans } from "./request-spans.ts";
 import type { Target } from "./request-target.ts";
+import { countedBytesMin, heldMemoryOf } from "./responses.ts";
 import type { RoutedResponse, RouteLabels } from "./route-table.ts";
 
 export type ImmediateOptions = Readonly<{
   /** Responds from the response cache, or returns undefined; notes the size of the body. Called first. */
   cachedResponse?: (request: Request) => Response | undefined;
   /**
-   * Finds what responds to a GET request with less work than the router. It is called when the limits admit the
-   * request. The routes respond where there is none, where it returns undefined, and where it throws.
+   * Finds what responds to a GET request with less work than the router: it returns a complete response with status
+   * 200, CORS headers and a noted size, and is called only if the limits admit the request. The routes respond where
+   * nothing is found, where it returns undefined, and where it throws.
    */
   withoutRouter?: (target: Target) => (() => RoutedResponse | undefined) | undefined;
   /** Absent: requests have no rate limit. */
   limiter?: RateLimiter | undefined;
   /** Memory of bodies; absent: unlimited. */
   memory?: BodyMemory | undefined;
-  log: Log;
   stats: Pick<RequestMetrics, "responded" | "respondedFromCache">;
   /** Absent: requests are not traced. */
   spans?: RequestSpans | undefined;
@@ -40,11 +42,22 @@ export type ImmediateOptions = Readonly<{
 
 type BunServer = ReturnType<typeof Bun.serve>;
 
-/** Both return undefined if the routes must respond. */
-export type ImmediateResponses = Readonly<{
-  fromMemory: (request: Request, server: BunServer) => Response | undefined;
-  withoutRouter: (request: Request, server: BunServer, span: Span | undefined) => Response | undefined;
+/** What a read came to that sent nothing. */
+export type Unsent = Readonly<{
+  /** Admitted; its memory must be taken before it is sent. */
+  response?: RoutedResponse;
+  /** Why the routes must respond, if the read failed. */
+  error?: unknown;
 }>;
+
+export type ImmediateResponses = Readonly<{
+  /** Undefined: the response is not in memory, or may not be sent from there. */
+  fromMemory: (request: Request, server: BunServer) => Response | undefined;
+  /** @param startedAt - `performance.now()` when the request arrived. */
+  withoutRouter: (request: Request, server: BunServer, startedAt: number, span?: Span) => Response | Unsent;
+}>;
+
+const nothing: Unsent = {};
 
 export function createImmediateResponses(
   options: ImmediateOptions,
@@ -67,20 +80,24 @@ export function createImmediateResponses(
     return ready;
   };
 
-  /** The response of a read, if limits admit its request. */
-  const read = (request: Request, server: BunServer, summary: RequestSummary): RoutedResponse | undefined => {
+  /** Makes a response by one read, if limits admit its request, and takes its first token. */
+  const read = (request: Request, server: BunServer, summary: RequestSummary): Unsent => {
     const { method, headers } = request;
-    const make = method === "GET" ? options.withoutRouter?.(summary.target) : undefined;
-    // Routes reject invalid hosts.
-    if (make === undefined || summary.target.host === "" || hasSeveralHosts(headers)) return undefined;
-    const listener = connections.requestsAt(server);
-    if (memory?.isExhausted(request, listener) || limiter?.wouldAdmit(method, summary) === false) return undefined;
-    const made = attempt(make, summary.target, options.log);
-    if (made === undefined) return undefined;
+    const make = options.withoutRouter?.(summary.target);
+    // Routes know which requests without a valid host are rejected.
+    if (make === undefined || summary.target.host === "" || hasSeveralHosts(headers)) return nothing;
+    if (hasLargeHead(request, summary.target) || memory?.isExhausted(request, connections.requestsAt(server)))
+      return nothing;
+    if (limiter?.wouldAdmit(method, summary) === false) return nothing;
+    let response: RoutedResponse | undefined;
+    try {
+      response = make();
+    } catch (error) {
+      return { error };
+    }
+    if (response === undefined) return nothing;
     limiter?.admits(method, summary);
-    limiter?.charge(method, summary, made.response);
-    memory?.noteSent(request, listener, made.response);
-    return made;
+    return { response };
   };
 
   return {
@@ -93,12 +110,14 @@ export function createImmediateResponses(
       spans?.respondedFromCache(responded);
       return response;
     },
-    withoutRouter: (request, server, span) => {
-      const startedAt = performance.now();
+    withoutRouter: (request, server, startedAt, span) => {
+      if (options.withoutRouter === undefined || request.method !== "GET") return nothing;
       const summary = requestSummaryOf(request, connections.of(request, server));
       const made = read(request, server, summary);
-      if (made === undefined) return undefined;
-      const { response, pattern } = made;
+      if (made.response === undefined || holdsOwnMemory(made.response.response)) return made;
+      const { response, pattern } = made.response;
+      limiter?.charge(request.method, summary, response);
+      memory?.noteSent(request, connections.requestsAt(server), response);
       const requestId = requestIdOf(request.headers.get("x-request-id"));
       response.headers.set("X-Request-Id", requestId);
       clearLargeCookies(request, response);
@@ -110,6 +129,12 @@ export function createImmediateResponses(
   };
 }
 
+/** Whether a body holds memory that no response shares, which must be free before it is sent. */
+function holdsOwnMemory(response: Response): boolean {
+  const held = heldMemoryOf(response);
+  return held?.kind === "bytes" && held.bytes >= countedBytesMin;
+}
+
 /** Counts, logs and traces a response. */
 export function noteResponse(
   { stats, spans }: Pick<ImmediateOptions, "stats" | "spans">,
@@ -118,13 +143,4 @@ export function noteResponse(
 ): void {
   stats.responded(completed);
   if (span !== undefined) spans?.responded(span, completed);
-}
-
-function attempt(make: () => RoutedResponse | undefined, { path }: Target, log: Log): RoutedResponse | undefined {
-  try {
-    return make();
-  } catch (error) {
-    log.warn("response without the router failed; its route is tried", { path, error });
-    return undefined;
-  }
 }

@@ -35,7 +35,7 @@ export type RateLimiter = Readonly<{
    * @param isOwnHost - Whether a host is not one of content.
    */
   at: (isOwnHost: (host: string) => boolean) => RateLimiter;
-  /** Takes a token. Returns false when none is left; for callers that then call `reject`. */
+  /** Takes a token, or returns false when none is left; the caller then calls `reject` or has asked `wouldAdmit`. */
   admits: (method: string, summary: RequestSummary) => boolean;
   /** Whether `admits` would take a token. */
   wouldAdmit: (method: string, summary: RequestSummary) => boolean;

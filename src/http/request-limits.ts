@@ -52,13 +52,23 @@ export function allowCookies(): void {
   Object.assign(process.getBuiltinModule("node:http"), { maxHeaderSize: limits.headerBytesWithCookiesMax });
 }
 
+/** Whether the head without its cookies is above the limit. */
+export function hasLargeHead(request: Request, target: Target): boolean {
+  return headSizeOf(request, target) > limits.headerBytesMax;
+}
+
 /** @throws Failure `headers_too_large` when the head without its cookies is above the limit. */
-export function checkHeadSize({ method, headers }: Request, { path, query }: Target): void {
+export function checkHeadSize(request: Request, target: Target): void {
+  if (hasLargeHead(request, target)) throw new Failure("headers_too_large", { size: headSizeOf(request, target) });
+}
+
+/** Bytes of a head without its cookies. */
+function headSizeOf({ method, headers }: Request, { path, query }: Target): number {
   let size = method.length + path.length + query.length + requestLineBytes;
   headers.forEach((value, name) => {
     if (name !== "cookie") size += name.length + value.length + lineBytes;
   });
-  if (size > limits.headerBytesMax) throw new Failure("headers_too_large", { size });
+  return size;
 }
 
 /** Asks the browser to delete its cookies if they alone exceed the limit on the rest of the head. */

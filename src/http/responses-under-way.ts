@@ -37,7 +37,7 @@ type TrackedResponse = Readonly<{
   isStream: boolean; // may wait for its source, and has its own timeout for the client (content-response.ts)
 }>;
 
-/** A response that is not counted yet: from the response cache, or small. */
+/** A response that is not counted yet: made at once (immediate-responses.ts), or small. */
 type Uncounted = Readonly<{ request: Request; listener: ListenerRequests; response: Response }>;
 
 export type InFlightResponses = Readonly<{

@@ -12,7 +12,7 @@ import type { Log } from "../lib/log.ts";
 import type { Span } from "../lib/spans.ts";
 import { clientClosedStatus, reportsDisconnect } from "./client-disconnect.ts";
 import { corsHeaders, isAdministration, preflightResponse } from "./cors.ts";
-import { createImmediateResponses, type ImmediateOptions, noteResponse } from "./immediate-responses.ts";
+import { createImmediateResponses, type ImmediateOptions, noteResponse, type Unsent } from "./immediate-responses.ts";
 import { type Received, receive } from "./incoming-request.ts";
 import { type Certificate, createConnections, openListener, reachableHost } from "./listener.ts";
 import type { Admission, PaidReads } from "./paid-reads.ts";
@@ -54,6 +54,7 @@ export type ServerOptions = ImmediateOptions &
     isTrustedProxy?: (address: string) => boolean;
     /** Sells requests beyond the rate limits; absent: none are sold. */
     paidReads?: PaidReads | undefined;
+    log: Log;
     /** The service of the listener, for metrics. Default: the gateway. */
     service?: ServiceName;
   }>;
@@ -99,7 +100,7 @@ type ComposedRoutes = Readonly<{ root: AnyElysia; table: RouteTable }>;
 
 /** Opens a listener. Throws when the port is taken. */
 export function openServer(options: ServerOptions): HttpServer {
-  const { spans, memory } = options;
+  const { spans, memory, log } = options;
   const idleSeconds = options.idleSeconds ?? idleSecondsMax;
   const routesOf = createRoutesOf(options);
   const labels = createRouteLabels(options.service ?? "gateway");
@@ -111,14 +112,20 @@ export function openServer(options: ServerOptions): HttpServer {
   const immediate = createImmediateResponses(options, connections, labels);
   let draining = false;
 
-  const reply = async (arrived: Request, server: BunServer, span?: Span): Promise<Response> => {
-    const startedAt = performance.now();
+  const reply = async (
+    arrived: Request,
+    server: BunServer,
+    { startedAt, unsent }: Before,
+    span?: Span,
+  ): Promise<Response> => {
     const account = memory?.open(arrived, connections.requestsAt(server));
     const received = receive(arrived, connections.of(arrived, server), account, options.pathOf);
     const { context } = received;
-    const admission = await admit(options, received, arrived.method);
+    if (unsent.error !== undefined)
+      log.warn("a read failed; its route is tried", { requestId: context.requestId, error: unsent.error });
+    const admission: Admission = unsent.response === undefined ? await admit(options, received, arrived.method) : {};
     const { rejected } = admission;
-    const made = rejected ?? (await route(received, routesOf));
+    const made = rejected ?? found(received, unsent) ?? (await route(received, routesOf));
     const settled = account === undefined ? made : await account.settle(made);
     connections.resetIdleTimeout(arrived, server, settled);
     const response = finish(shownTo(arrived, received, settled, options), context, draining);
@@ -133,8 +140,11 @@ export function openServer(options: ServerOptions): HttpServer {
   const handle = (request: Request, server: BunServer): Response | Promise<Response> => {
     const ready = draining ? undefined : immediate.fromMemory(request, server);
     if (ready !== undefined) return ready;
-    const respond = (span?: Span) =>
-      (draining ? undefined : immediate.withoutRouter(request, server, span)) ?? reply(request, server, span);
+    const startedAt = performance.now();
+    const respond = (span?: Span) => {
+      const made = draining ? {} : immediate.withoutRouter(request, server, startedAt, span);
+      return made instanceof Response ? made : reply(request, server, { startedAt, unsent: made }, span);
+    };
     return spans === undefined ? respond() : spans.run(request, respond);
   };
 
@@ -143,6 +153,13 @@ export function openServer(options: ServerOptions): HttpServer {
   };
   return openAt(options, idleSeconds, handle, drain);
 }
+
+/** What happened to a request before it came to the routes. */
+type Before = Readonly<{
+  /** `performance.now()` when it arrived. */
+  startedAt: number;
+  unsent: Unsent;
+}>;
 
 type Handle = (request: Request, server: BunServer) => Response | Promise<Response>;
 
@@ -267,6 +284,12 @@ function labelOf({ request, context, rejected }: Received, labels: RouteLabels):
   const pattern = routes.get(request);
   if (rejected !== undefined || pattern === unrouted) return labels.ofUnrouted(path);
   return labels.ofRoute(pattern, path);
+}
+
+/** The response that was found without the router. */
+function found({ request }: Received, { response }: Unsent): Response | undefined {
+  if (response !== undefined) routes.set(request, response.pattern);
+  return response?.response;
 }
 
 async function route(received: Received, routesOf: (target: Target) => ComposedRoutes): Promise<Response> {

@@ -7,13 +7,14 @@ import { Elysia } from "elysia";
 import { createBodyMemory } from "../../src/http/body-memory.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { createRequestSpans } from "../../src/http/request-spans.ts";
-import { textResponse, withBodySize } from "../../src/http/responses.ts";
+import { bodySizeOf, textResponse, withBodySize } from "../../src/http/responses.ts";
 import type { HttpServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { createTracer, type Span } from "../../src/lib/spans.ts";
 import { createSampler } from "../../src/lib/trace-context.ts";
 import { openTestServer, type TestServerOptions } from "../support/http-server.ts";
+import { createRecordingLog } from "../support/recording-log.ts";
 
 const text = "read";
 let server: HttpServer;
@@ -64,6 +65,46 @@ describe("a response that one read makes", () => {
     const memory = createBodyMemory({ responseBytesMax: 2 ** 20, requestBytesMax: 2 ** 20, metrics: createMetrics() });
     open({ memory: { ...memory, isExhausted: () => true } });
     expect([(await ask()).body, reads]).toEqual(["routed", 0]);
+  });
+
+  test.each([
+    ["a body that responses share", new Blob([new Uint8Array(100_000)]), "noted"],
+    ["a body below 16 KiB of its own", new Uint8Array(2 ** 14 - 1), "noted"],
+    ["a larger one, which needs its memory before it is sent", new Uint8Array(2 ** 14), "settled"],
+  ] as const)("has its memory counted: %s", async (_what, body, expected) => {
+    const budgets = { responseBytesMax: 2 ** 20, requestBytesMax: 2 ** 20 };
+    const memory = createBodyMemory({ ...budgets, metrics: createMetrics() });
+    const counted: string[] = [];
+    open({
+      memory: {
+        ...memory,
+        noteSent: (_request, _listener, response) => counted.push(`noted ${bodySizeOf(response)}`),
+        open: (request, listener) => {
+          const account = memory.open(request, listener);
+          const settle = (response: Response) => {
+            counted.push(`settled ${bodySizeOf(response)}`);
+            return account.settle(response);
+          };
+          return { ...account, settle };
+        },
+      },
+      withoutRouter: () => () => {
+        const note = body instanceof Blob ? body : body.length;
+        return { pattern: "/record/:id", response: withBodySize(new Response(body), note) };
+      },
+    });
+    const size = body instanceof Blob ? body.size : body.length;
+    expect([(await ask()).body.length, ...counted]).toEqual([size, `${expected} ${size}`]);
+  });
+
+  test("leaves the request to its route, and an error to the log, where the read makes none", async () => {
+    const { log, lines } = createRecordingLog();
+    const failing = () => {
+      throw new Error("damaged");
+    };
+    open({ withoutRouter: () => failing, log });
+    expect((await ask({ headers: { "X-Request-Id": "mine" } })).body).toBe("routed");
+    expect(lines.filter(({ level }) => level === "warn")).toMatchObject([{ requestId: "mine" }]);
   });
 
   test("is counted by its route, with its size", async () => {

@@ -187,16 +187,40 @@ test("responses from memory cost as much as others, and need tokens", async () =
   expect(new Set(await asMany(20))).toEqual(new Set([2_049]));
 });
 
-test("a response without the router needs tokens before it is made", async () => {
-  let made = 0;
-  const withoutRouter = () => () => {
-    made += 1;
-    return { pattern: "/tx/:id", response: new Response("record") };
-  };
-  open({ client: { capacity: 2, refillPerSecond: 1 } }, { withoutRouter });
-  expect(await statuses(3, "/a")).toEqual([200, 200, 429]);
-  expect(made).toBe(2);
+describe("a response without the router", () => {
+  const requestCount = async () => (await metrics.text()).match(/^rate_limit_requests_total (\d+)/m)?.[1];
+
+  test("needs tokens before it is made", async () => {
+    let made = 0;
+    const withoutRouter = () => () => {
+      made += 1;
+      return { pattern: "/tx/:id", response: new Response("record") };
+    };
+    open({ client: { capacity: 2, refillPerSecond: 1 } }, { withoutRouter });
+    expect(await statuses(3, "/a")).toEqual([200, 200, 429]);
+    expect(made).toBe(2);
+  });
+
+  test("costs as much as by its route", async () => {
+    const response = () => withBodySize(new Response("x".repeat(2_049)), new Blob(["x".repeat(2_049)]));
+    open({}, { withoutRouter: () => () => ({ pattern: "/a", response: response() }) });
+    // Five tokens: three for the first, three for the second, and then one is owed.
+    expect(await statuses(3, "/a")).toEqual([200, 200, 429]);
+  });
+
+  test.each([
+    ["nothing", () => undefined],
+    ["an error", () => failing()],
+  ])("costs nothing where the read makes %s: its route takes the token", async (_what, make) => {
+    open({ client: { capacity: 2, refillPerSecond: 1 } }, { withoutRouter: () => make });
+    expect(await statuses(3, "/a")).toEqual([200, 200, 429]);
+    expect(await requestCount()).toBe("3");
+  });
 });
+
+function failing(): undefined {
+  throw new Error("damaged");
+}
 
 test("the program counts content by its size, also from memory, and is off by default", async () => {
   const stack = await openStack({

@@ -75,6 +75,9 @@ describe("everything else in a head", () => {
     ["a header of 17 KiB", "/a", [long(17_000)], 431],
     ["four headers of 5 KiB", "/a", [1, 2, 3, 4].map((at) => `X-${at}: ${"x".repeat(5_000)}`), 431],
     ["a query of 17 KiB", `/a?${"x".repeat(17_000)}`, [], 431],
+    ["a header of 15 KiB, without the router", "/read", [long(15_000)], 200],
+    ["a header of 17 KiB, without the router", "/read", [long(17_000)], 431],
+    ["a query of 17 KiB, without the router", `/read?${"x".repeat(17_000)}`, [], 431],
     ["a header of 17 KiB beside cookies", "/a", [cookies(20), long(17_000)], 431],
     ["a header of 15 KiB beside cookies", "/a", [cookies(20), long(15_000)], 200],
   ])("has 16 KiB: %s", async (_name, target, lines, status) => {

@@ -57,6 +57,33 @@ describe("responses in memory", () => {
   });
 });
 
+test("all addresses of an id are dropped with it, whatever became of others before", () => {
+  const [one, two] = [idOf("one"), idOf("two")];
+  const put = (address: string, ...ids: Id[]) => responseCache.put(address, hitOf(...ids), responseCache.moment());
+  const stored = () => ["/a", "/b", "/c"].filter((address) => responseCache.get(address) !== undefined);
+  const responseCache = createResponseCache(2 ** 20, () => 0);
+  for (const address of ["/a", "/b", "/c"]) put(address, one);
+  put("/a", one); // again
+  put("/b", two); // of another id from now on
+  responseCache.forget(one);
+  expect(stored()).toEqual(["/b"]);
+  put("/a", one, one);
+  put("/c", one);
+  responseCache.forget(two);
+  expect(stored()).toEqual(["/a", "/c"]);
+  responseCache.forget(one);
+  expect(stored()).toEqual([]);
+});
+
+test("an entry that was evicted leaves the other addresses of its id", () => {
+  const id = idOf("one");
+  const responseCache = createResponseCache(9_000, () => 0); // two entries
+  for (const address of ["/a", "/b", "/c"]) responseCache.put(address, hitOf(id), responseCache.moment());
+  expect([responseCache.get("/a"), responseCache.count()]).toEqual([undefined, 2]);
+  responseCache.forget(id);
+  expect(responseCache.count()).toBe(0);
+});
+
 test("an entry is counted with the memory that its headers take", () => {
   const responseCache = createResponseCache(2 ** 30, () => 0);
   const taken = memoryOfEach(5_000, (number) => {

@@ -141,7 +141,7 @@ export type GatewaySettings = Readonly<{
 /** The gateway over HTTP. */
 export type Gateway = Readonly<{
   app: AnyElysia;
-  /** Responds from the response cache, or returns undefined; called before `app` (`ServerOptions.hit`). */
+  /** Responds from the response cache, or returns undefined (`ImmediateOptions.cachedResponse`). */
   hit: (request: Request) => Response | undefined;
   /** Finds the read of a record that never changes (`ImmediateOptions.withoutRouter`). */
   finalRecord: ReturnType<typeof createFinalRecords>;
