@@ -128,7 +128,6 @@ async function measureRecords(folder: string, size: BenchSize): Promise<BenchRow
     { name: "transaction header from memory", paths: headers.slice(0, 64), ...record },
   ];
   const floorProgram = resolve(import.meta.dir, "records-floor-served.ts");
-  const floor = await startFloor(floorProgram, indexPath, { port: first.port, path: blocks[0] ?? "" });
   const beside = "from a bare server with the same reads";
   const read = [
     { name: "block by height from the index", paths: blocks, beside, plain: blocks, ...record },
@@ -137,9 +136,14 @@ async function measureRecords(folder: string, size: BenchSize): Promise<BenchRow
   const rows: BenchRow[] = [];
   try {
     for (const each of inMemory) rows.push(await measureFromMemory(folder, again, each, size));
-    for (const each of read) rows.push(await measureRoute(first, floor, each, size));
+    const floor = await startFloor(floorProgram, indexPath, { port: first.port, path: blocks[0] ?? "" });
+    try {
+      for (const each of read) rows.push(await measureRoute(first, floor, each, size));
+    } finally {
+      await floor.stop();
+    }
   } finally {
-    await Promise.all([again.stop(), first.stop(), floor.stop()]);
+    await Promise.all([again.stop(), first.stop()]);
   }
   return rows;
 }

@@ -107,6 +107,21 @@ describe("a response that one read makes", () => {
     expect(lines.filter(({ level }) => level === "warn")).toMatchObject([{ requestId: "mine" }]);
   });
 
+  test("has the time of its read counted, also where the read makes none and its route responds", async () => {
+    const readMs = 20;
+    for (const response of [new Response(text), undefined]) {
+      const stats = createRequestMetrics(createMetrics(), silentLog);
+      const read = () => {
+        Bun.sleepSync(readMs);
+        return response && { pattern: "/record/:id", response };
+      };
+      open({ stats, withoutRouter: () => read });
+      expect((await ask()).body).toBe(response === undefined ? "routed" : text);
+      expect(stats.recent().requests[0]?.durationMs).toBeGreaterThanOrEqual(readMs - 1);
+      await server.close(100);
+    }
+  });
+
   test("is counted by its route, with its size", async () => {
     const stats = createRequestMetrics(createMetrics(), silentLog);
     open({ stats });
