@@ -7,9 +7,9 @@
  * consistent.
  *
  * Between two collections, bodies that were dropped take tens of megabytes, so that single samples tell nothing of a
- * megabyte. Each twentieth of the time ends with a rest of the load, in which the program collects its garbage: the
- * slope of memory is one of the lowest samples of the rests. It has its standard error beside it: a slope that is
- * smaller than twice its error may be none.
+ * megabyte. The time has parts of three minutes, at least twenty. Each ends with a rest of the load, in which the
+ * program collects its garbage: the slope of memory is one of the lowest samples of the rests. It has its standard
+ * error beside it: a slope that is smaller than twice its error may be none.
  * @module
  */
 import { readdirSync } from "node:fs";
@@ -33,8 +33,9 @@ const warmUpShare = 1 / 2;
 const fastShare = 1 / 3;
 const fastPace = 4;
 
-/** Number of parts of the time; the lowest memory in the rest at the end of each counts. */
-const memoryParts = 20;
+/** Parts of the time; the lowest memory in the rest at the end of each counts. */
+const memoryPartsMin = 20;
+const partMinutesMax = 3;
 
 /** Length of a rest, at most and as a share of its part: the runtime collects an idle heap within half a minute. */
 const restMinutesMax = 0.75;
@@ -74,7 +75,7 @@ async function soak(program: RunningProgram, { minutes, rate, seed }: Load): Pro
   const minutesPassed = () => (performance.now() - startedAt) / minuteMs;
   const isFast = () => minutesPassed() < minutes * fastShare;
   const load = startLoad(program.line, seed, () => (isFast() ? fastPace : 1) * rate);
-  const partMinutes = minutes / memoryParts;
+  const partMinutes = partMinutesOf(minutes);
   const restMinutes = Math.min(restMinutesMax, partMinutes * restShareMax);
   const sampleMs = Math.min(sampleMsMax, (restMinutes * minuteMs) / 2);
   const samples: Sample[] = [];
@@ -118,7 +119,7 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
   const last = warm.at(-1);
   const lowest = lowestOf(
     warm.filter(({ isAtRest }) => isAtRest),
-    minutes / memoryParts,
+    partMinutesOf(minutes),
   );
   const per10 = (pick: (sample: Sample) => number, of: readonly Sample[] = warm) =>
     (10 * lineThrough(of, pick).slope).toFixed(1);
@@ -151,9 +152,13 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
   ];
 }
 
+function partMinutesOf(minutes: number): number {
+  return Math.min(minutes / memoryPartsMin, partMinutesMax);
+}
+
 /** The sample with the lowest memory of each rest. */
 function lowestOf(samples: readonly Sample[], partMinutes: number): readonly Sample[] {
-  const parts = Map.groupBy(samples, ({ minutes }) => Math.min(memoryParts - 1, Math.floor(minutes / partMinutes)));
+  const parts = Map.groupBy(samples, ({ minutes }) => Math.floor(minutes / partMinutes));
   return [...parts.values()].map((part) =>
     part.reduce((lowest, sample) => (sample.residentMiB < lowest.residentMiB ? sample : lowest)),
   );
