@@ -22,8 +22,6 @@ export type ServedFixture = Readonly<{
   isLimited: boolean;
   /** An index file, for /graphql, blocks and headers of transactions. */
   indexPath: string | undefined;
-  /** Memory for responses that are sent again. Bytes. */
-  responseCacheBytes: number;
   /** Notes of each request. */
   observes: Observed;
   /** The URL of a collector, for traces. */
@@ -63,7 +61,6 @@ export async function startServed(folder: string, fixture: Partial<ServedFixture
     chunks: 0,
     isLimited: false,
     indexPath: undefined,
-    responseCacheBytes: 2 ** 30,
     observes: "metrics",
     collector: undefined,
     node: undefined,

@@ -135,7 +135,7 @@ const gateway = createGateway({
     notFoundPage: { id: undefined, name: undefined },
     sendsArweaveHeaders: false,
     coldBufferBytes: 8 * 2 ** 20,
-    responseCacheBytesMax: fixture.responseCacheBytes,
+    responseCacheBytesMax: 2 ** 30,
   },
 });
 const server = openServer({

@@ -1,13 +1,17 @@
 /**
  * Blocks and transactions of the index that never change: read without the router, which takes as long as the reads do
- * (measured, bench/http/routes.ts), and sent from memory after that.
+ * (measured, bench/http/routes.ts), and sent from memory once they are requested repeatedly.
+ *
+ * A client that walks the chain requests each record once. To cache those would take 8 µs of 57 for a block and of
+ * 68 for a transaction (measured with 32 MiB of memory), and evict what others request.
+ * Source: docs/decisions/119-records.md.
  * @module
  */
-import type { Id } from "../../arweave/id.ts";
+import { type Id, readBlockHash, readId } from "../../arweave/id.ts";
 import type { IndexReader } from "../../store/index/index-types.ts";
 import { corsHeaders } from "../cors.ts";
 import type { Target } from "../request-target.ts";
-import { withBodySize } from "../responses.ts";
+import { countedBytesMin, withBodySize } from "../responses.ts";
 import type { RoutedResponse } from "../route-table.ts";
 import { chainHeaders } from "./chain-routes.ts";
 import { pathParameters } from "./parameters.ts";
@@ -36,14 +40,17 @@ export function createFinalRecords(
   options: FinalRecordsOptions,
 ): (target: Target) => (() => RoutedResponse | undefined) | undefined {
   const { reader, memory, isOwnHost } = options;
+  const isRepeated = createRepeatedPaths();
   const respond = (path: string, { pattern, dependsOn, read }: FinalRecord): RoutedResponse | undefined => {
     const since = memory.moment();
     const bytes = read();
     if (bytes === undefined) return undefined;
-    if (bytes.length > hitBytesMax)
+    const isCached = isRepeated(path) && bytes.length <= hitBytesMax;
+    // A small body is sent faster without a Blob, and one above the limit must have its memory before it is sent.
+    if (!isCached && (bytes.length < countedBytesMin || bytes.length > hitBytesMax))
       return { pattern, response: withBodySize(new Response(bytes, { headers }), bytes.length) };
     const body = new Blob([bytes]);
-    memory.put(path, { body, headers, dependsOn, goodUntil: Number.POSITIVE_INFINITY }, since);
+    if (isCached) memory.put(path, { body, headers, dependsOn, goodUntil: Number.POSITIVE_INFINITY }, since);
     return { pattern, response: withBodySize(new Response(body, { headers }), body) };
   };
   return ({ host, path }) => {
@@ -52,20 +59,37 @@ export function createFinalRecords(
   };
 }
 
+/** Paths between two requests for a record, above which it is hardly ever cached. */
+const recentPaths = 1_024;
+
+/**
+ * Tells which paths were requested recently, by a table of their hashes: a path replaces the one that had its slot.
+ *
+ * @returns Whether a path was requested recently; notes it.
+ */
+function createRepeatedPaths(): (path: string) => boolean {
+  const hashes = new Uint32Array(recentPaths);
+  return (path) => {
+    const hash = Bun.hash.xxHash32(path);
+    const slot = hash % recentPaths;
+    if (hashes[slot] === hash) return true;
+    hashes[slot] = hash;
+    return false;
+  };
+}
+
 const prefixes = { transaction: "/tx/", height: "/block/height/", hash: "/block/hash/" } as const;
 
 function findRecord(reader: FinalRecordsOptions["reader"], path: string): FinalRecord | undefined {
   if (path.startsWith(prefixes.transaction)) {
-    const id = path.slice(prefixes.transaction.length);
-    if (!pathParameters.transactionId.is(id)) return undefined;
-    return { pattern: "/tx/:id", dependsOn: [id], read: () => reader.finalTransaction(id) };
+    const id = readId(path.slice(prefixes.transaction.length));
+    return id && { pattern: "/tx/:id", dependsOn: [id], read: () => reader.finalTransaction(id) };
   }
   if (path.startsWith(prefixes.height)) {
     const height = path.slice(prefixes.height.length);
     if (!pathParameters.height.is(height)) return undefined;
     return { pattern: "/block/height/:height", dependsOn: [], read: () => reader.finalBlock(Number(height)) };
   }
-  const hash = path.startsWith(prefixes.hash) ? path.slice(prefixes.hash.length) : undefined;
-  if (!pathParameters.blockHash.is(hash)) return undefined;
-  return { pattern: "/block/hash/:hash", dependsOn: [], read: () => reader.finalBlock(hash) };
+  const hash = path.startsWith(prefixes.hash) ? readBlockHash(path.slice(prefixes.hash.length)) : undefined;
+  return hash && { pattern: "/block/hash/:hash", dependsOn: [], read: () => reader.finalBlock(hash) };
 }
