@@ -1,7 +1,8 @@
 /**
  * The floor of records that are read from the index, which routes.ts measures beside Cairn: a bare server that makes
- * the same reads, and does what the contract wants of each response: it has the request's id, and is counted. It sends
- * as many headers. It validates, caches and limits nothing, and looks in no memory first.
+ * the same reads, sends as many headers, and does what every response that is read needs: it has the request's id, and
+ * is counted. It validates, caches and limits nothing, and looks in no memory first.
+ * Source: docs/reference/gateway.md#request-ids; docs/decisions/119-records.md.
  * @module
  */
 import { readId } from "../../src/arweave/id.ts";

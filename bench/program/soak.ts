@@ -7,9 +7,9 @@
  * consistent.
  *
  * Between two collections, bodies that were dropped take tens of megabytes, so that single samples tell nothing of a
- * megabyte. The time has parts of three minutes, at least twenty. Each ends with a rest of the load, in which the
- * program collects its garbage: the slope of memory is one of the lowest samples of the rests. It has its standard
- * error beside it: a slope that is smaller than twice its error may be none.
+ * megabyte. The time has twenty parts, or more of three minutes. Each complete one ends with a rest of the load, in
+ * which the program collects its garbage: the slope of memory is one of the lowest samples of the rests. It has its
+ * standard error beside it: a slope that is smaller than twice its error may be none.
  * @module
  */
 import { readdirSync } from "node:fs";
@@ -33,13 +33,14 @@ const warmUpShare = 1 / 2;
 const fastShare = 1 / 3;
 const fastPace = 4;
 
-/** Parts of the time; the lowest memory in the rest at the end of each counts. */
-const memoryPartsMin = 20;
+/** Smallest number of parts of the time; the lowest memory in the rest at the end of each counts. */
+const partsMin = 20;
+
+/** Longest part. Minutes. */
 const partMinutesMax = 3;
 
-/** Length of a rest, at most and as a share of its part: the runtime collects an idle heap within half a minute. */
-const restMinutesMax = 0.75;
-const restShareMax = 1 / 4;
+/** Length of a rest, as a share of its part: the runtime collects an idle heap within half a minute. */
+const restShare = 1 / 4;
 
 const minuteMs = 60_000;
 
@@ -76,7 +77,7 @@ async function soak(program: RunningProgram, { minutes, rate, seed }: Load): Pro
   const isFast = () => minutesPassed() < minutes * fastShare;
   const load = startLoad(program.line, seed, () => (isFast() ? fastPace : 1) * rate);
   const partMinutes = partMinutesOf(minutes);
-  const restMinutes = Math.min(restMinutesMax, partMinutes * restShareMax);
+  const restMinutes = partMinutes * restShare;
   const sampleMs = Math.min(sampleMsMax, (restMinutes * minuteMs) / 2);
   const samples: Sample[] = [];
   let reported = 0;
@@ -153,7 +154,7 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
 }
 
 function partMinutesOf(minutes: number): number {
-  return Math.min(minutes / memoryPartsMin, partMinutesMax);
+  return Math.min(minutes / partsMin, partMinutesMax);
 }
 
 /** The sample with the lowest memory of each rest. */

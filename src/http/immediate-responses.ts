@@ -129,7 +129,7 @@ export function createImmediateResponses(
   };
 }
 
-/** Whether a body holds memory that no response shares, which must be free before it is sent. */
+/** Whether a body holds memory that must be free before it is sent. */
 function holdsOwnMemory(response: Response): boolean {
   const held = heldMemoryOf(response);
   return held?.kind === "bytes" && held.bytes >= countedBytesMin;

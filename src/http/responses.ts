@@ -100,8 +100,8 @@ function failureHeaders(row: FailureRow): HeaderRecord {
 type BodyNote = Readonly<{ size: number; held: HeldMemory }>;
 
 /**
- * Memory that a body holds while it is sent: its own bytes, bytes that several responses share, pieces of a file, or
- * pieces of a stream.
+ * Memory that a body holds while it is sent: its own bytes, bytes that several responses may share, pieces of a file,
+ * or pieces of a stream.
  */
 export type HeldMemory =
   | Readonly<{ kind: "bytes"; bytes: number }>

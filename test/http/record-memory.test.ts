@@ -5,7 +5,8 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { BlockHash, Id } from "../../src/arweave/id.ts";
-import type { GatewaySettings } from "../../src/http/gateway/gateway.ts";
+import type { Gateway, GatewaySettings } from "../../src/http/gateway/gateway.ts";
+import { bodySizeOf, heldMemoryOf } from "../../src/http/responses.ts";
 import { openDataNode } from "../chain/data-node.ts";
 import { openHarness } from "../content/content-harness.ts";
 import { emptyReader, openGatewayServer } from "../support/gateway-server.ts";
@@ -81,6 +82,11 @@ function completed(lines: readonly Record<string, unknown>[]) {
     .map(({ requestId: _id, time: _time, durationMs: _duration, ...line }) => line);
 }
 
+/** Reads a record without the server around it. */
+function read({ finalRecord }: Pick<Gateway, "finalRecord">, path: string): Response | undefined {
+  return finalRecord({ scheme: "http", host: "gateway.example", path, query: "" })?.()?.response;
+}
+
 const recordPaths = [`/block/height/${deepest}`, `/block/hash/${hash}`, `/tx/${id}`];
 
 describe("a record that never changes", () => {
@@ -127,18 +133,32 @@ describe("a record that never changes", () => {
     }
   });
 
-  test.each([100, 100_000])("is not cached for a client that walks the chain: %d bytes each", async (size) => {
-    const { gateway, isInMemory } = await openFixture({ read: () => new Uint8Array(size) });
+  test("is not cached for a client that walks the chain, but when it is requested again soon", async () => {
+    const { gateway, isInMemory } = await openFixture();
     const isCachedBy = (number: number): boolean => {
       const path = `/block/hash/${String(number).padStart(64, "0")}`;
-      const read = gateway.finalRecord({ scheme: "http", host: "gateway.example", path, query: "" });
-      expect(read?.()?.response.status).toBe(200);
+      expect(read(gateway, path)?.status).toBe(200);
       return isInMemory(path);
     };
-    const blocks = Array.from({ length: 5_000 }, (_, number) => number);
+    const blocks = Array.from({ length: 20_000 }, (_, number) => number);
     expect(blocks.filter(isCachedBy)).toEqual([]);
-    expect(blocks.filter(isCachedBy).length).toBeLessThan(blocks.length / 20);
+    expect(blocks.filter(isCachedBy).length).toBeLessThan(blocks.length / 50);
     expect([isCachedBy(7), isCachedBy(7)]).toEqual([false, true]);
+  });
+
+  test.each([
+    [2 ** 14 - 1, "bytes", "shared"],
+    [2 ** 14, "shared", "shared"],
+    [2 ** 18, "shared", "shared"],
+    [2 ** 18 + 1, "bytes", "bytes"],
+  ])("holds memory that is counted: of %d bytes, when first requested %p, then %p", async (size, first, then) => {
+    const settings = { responseCacheBytesMax: 2 ** 22 };
+    const { gateway } = await openFixture({ read: () => new Uint8Array(size), settings });
+    const noted = [1, 2].map(() => {
+      const response = read(gateway, `/block/height/${deepest}`);
+      return response && `${heldMemoryOf(response)?.kind} ${bodySizeOf(response)}`;
+    });
+    expect(noted).toEqual([`${first} ${size}`, `${then} ${size}`]);
   });
 
   test("is read by its route, which reports the error, where the read fails", async () => {

@@ -3,7 +3,7 @@
  * (measured, bench/http/routes.ts), and sent from memory once they are requested repeatedly.
  *
  * A client that walks the chain requests each record once. To cache those would take 8 µs of 57 for a block and of
- * 68 for a transaction (measured with 32 MiB of memory), and evict what others request.
+ * 68 for a transaction (measured), and evict what others request.
  * Source: docs/decisions/119-records.md.
  * @module
  */
@@ -35,22 +35,23 @@ type FinalRecord = Readonly<{
 
 const headers = new Headers({ ...corsHeaders, ...chainHeaders({ status: 200, form: "json", isFinal: true }) });
 
-/** @returns Finds the read of the record at a target, which is cached; undefined for all other targets. */
+/** @returns Finds the read of the record at a target; undefined for all other targets. */
 export function createFinalRecords(
   options: FinalRecordsOptions,
 ): (target: Target) => (() => RoutedResponse | undefined) | undefined {
   const { reader, memory, isOwnHost } = options;
-  const isRepeated = createRepeatedPaths();
+  const noteRequest = createRecentPaths();
   const respond = (path: string, { pattern, dependsOn, read }: FinalRecord): RoutedResponse | undefined => {
     const since = memory.moment();
     const bytes = read();
     if (bytes === undefined) return undefined;
-    const isCached = isRepeated(path) && bytes.length <= hitBytesMax;
+    const isToCache = bytes.length <= hitBytesMax && noteRequest(path);
     // A small body is sent faster without a Blob, and one above the limit must have its memory before it is sent.
-    if (!isCached && (bytes.length < countedBytesMin || bytes.length > hitBytesMax))
+    // Between them, a Blob is sent at once and counted while it is still under way (docs/decisions/091-body-memory.md).
+    if (!isToCache && (bytes.length < countedBytesMin || bytes.length > hitBytesMax))
       return { pattern, response: withBodySize(new Response(bytes, { headers }), bytes.length) };
     const body = new Blob([bytes]);
-    if (isCached) memory.put(path, { body, headers, dependsOn, goodUntil: Number.POSITIVE_INFINITY }, since);
+    if (isToCache) memory.put(path, { body, headers, dependsOn, goodUntil: Number.POSITIVE_INFINITY }, since);
     return { pattern, response: withBodySize(new Response(body, { headers }), body) };
   };
   return ({ host, path }) => {
@@ -59,19 +60,20 @@ export function createFinalRecords(
   };
 }
 
-/** Paths between two requests for a record, above which it is hardly ever cached. */
-const recentPaths = 1_024;
+/** About as many as records fit into the default memory, an eighth of 128 MiB. */
+const recentPathSlots = 4_096;
 
 /**
- * Tells which paths were requested recently, by a table of their hashes: a path replaces the one that had its slot.
+ * Remembers paths by their hashes: a path replaces the one that had its slot, after as many others as there are slots
+ * on average. Paths with equal hashes, or the hash 0, are cached a request too early.
  *
- * @returns Whether a path was requested recently; notes it.
+ * @returns Notes a path, and tells whether it was noted before.
  */
-function createRepeatedPaths(): (path: string) => boolean {
-  const hashes = new Uint32Array(recentPaths);
+function createRecentPaths(): (path: string) => boolean {
+  const hashes = new Uint32Array(recentPathSlots);
   return (path) => {
     const hash = Bun.hash.xxHash32(path);
-    const slot = hash % recentPaths;
+    const slot = hash % recentPathSlots;
     if (hashes[slot] === hash) return true;
     hashes[slot] = hash;
     return false;
