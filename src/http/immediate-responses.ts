@@ -3,9 +3,9 @@
  * They are within the same limits as all others, and counted with them.
  *
  * What else a request needs for its routes (its canonical path, an account of memory, promises) takes 12 µs of 60 of a
- * record from the index (measured, bench/http/routes.ts). Responses from the cache get no header of their own, and
- * their requests' heads are not measured: either would take as long as they do (8 and 5 µs, measured;
- * bench/http/http.ts).
+ * record from the index (measured, bench/http/routes.ts). Responses from the cache have the id of their request only if
+ * the client sent one, as proxies do, and their requests' heads are not measured: either would take as long as they do
+ * (8 and 5 µs, measured; bench/http/http.ts).
  * Source: docs/decisions/093-request-heads.md.
  * @module
  */
@@ -104,8 +104,11 @@ export function createImmediateResponses(
     fromMemory: (request, server) => {
       const response = cached(request, server);
       if (response === undefined) return undefined;
+      const given = request.headers.get("x-request-id");
+      const requestId = given === null ? undefined : requestIdOf(given);
+      if (requestId !== undefined) response.headers.set("X-Request-Id", requestId);
       const clientAddress = () => requestSummaryOf(request, connections.of(request, server)).clientAddress();
-      const responded = { request, label: labels.ofCached(request.url), response, clientAddress };
+      const responded = { request, requestId, label: labels.ofCached(request.url), response, clientAddress };
       stats.respondedFromCache(responded);
       spans?.respondedFromCache(responded);
       return response;

@@ -23,6 +23,8 @@ export type CompletedRequest = Readonly<{
 /** A request that the response cache responded to, with status 200 or 206. */
 export type CachedRequest = Readonly<{
   request: Pick<Request, "url" | "headers">;
+  /** If the client sent one. */
+  requestId: string | undefined;
   /** The same object for the same route: the series are looked up by it. */
   label: RouteLabel;
   response: Response;
@@ -150,7 +152,7 @@ export function createRequestMetrics(
       const place = from === undefined ? {} : { from };
       log[level]("request completed", { ...line, ...place, ...clientFields(headers, clientAddress()) });
     },
-    respondedFromCache: ({ request, label, response, clientAddress }) => {
+    respondedFromCache: ({ request, requestId, label, response, clientAddress }) => {
       const bytes = bodySizeOf(response);
       const { status } = response;
       const from = cachedTierOf(response);
@@ -160,7 +162,8 @@ export function createRequestMetrics(
       const { url, headers } = request;
       const path = cachedPathOf(url);
       const line = { method: "GET", path, service, route, status, durationMs: 0, bytes, from };
-      log.info("request completed", { ...line, ...clientFields(headers, clientAddress()) });
+      const id = requestId === undefined ? {} : { requestId };
+      log.info("request completed", { ...id, ...line, ...clientFields(headers, clientAddress()) });
     },
     totals: counts.totals,
     recent: () => ({ requests: requests.list(), errors: errors.list() }),

@@ -9,6 +9,7 @@ import {
   errorTypeOf,
   type InstantSpan,
   inSpan,
+  requestIdAttribute,
   type SharedValues,
   type Span,
   type SpanAttributes,
@@ -50,7 +51,7 @@ export function createRequestSpans({ begin, placeOf }: Tracer, record: (span: In
       const attributes: SpanAttributes = {
         "url.path": target.path.slice(0, pathMax),
         "url.scheme": target.scheme,
-        "cairn.request_id": requestId,
+        [requestIdAttribute]: requestId,
       };
       const bytes = headOnly ? 0 : bytesOf(response);
       // A body of unknown length counts as 0.
@@ -59,11 +60,11 @@ export function createRequestSpans({ begin, placeOf }: Tracer, record: (span: In
       span.attributes = attributes;
       if (status >= 500) span.error = String(status);
     },
-    respondedFromCache: ({ request, label, response }) => {
+    respondedFromCache: ({ request, requestId, label, response }) => {
       const place = placeOf(request.headers.get("traceparent"));
       if (place === undefined) return;
       const shared = sharedBy(label, "GET", response.status, cachedTierOf(response));
-      record({ place, atMs: Date.now(), shared, url: request.url, size: bodySizeOf(response) });
+      record({ place, atMs: Date.now(), shared, url: request.url, requestId, size: bodySizeOf(response) });
     },
   };
 }

@@ -6,7 +6,14 @@
  * Source: OTLP 1.5, "JSON Protobuf Encoding", messages of trace.v1.
  * @module
  */
-import { type InstantSpan, type SharedValues, type Span, type SpanAttributes, spanKinds } from "./spans.ts";
+import {
+  type InstantSpan,
+  requestIdAttribute,
+  type SharedValues,
+  type Span,
+  type SpanAttributes,
+  spanKinds,
+} from "./spans.ts";
 import { writeSpanId } from "./trace-context.ts";
 
 /** Ended spans in the encoding of the collector. */
@@ -111,7 +118,7 @@ export function createSpanWriter(
   };
 }
 
-function putInstant(buffer: Buffer, { place, atMs, shared, url, size }: InstantSpan): void {
+function putInstant(buffer: Buffer, { place, atMs, shared, url, requestId, size }: InstantSpan): void {
   const start = buffer.size;
   shared.encoded ??= encodeShared(shared);
   put(buffer, shared.encoded);
@@ -126,6 +133,10 @@ function putInstant(buffer: Buffer, { place, atMs, shared, url, size }: InstantS
   put(buffer, pathStart);
   putPath(buffer, url);
   put(buffer, valueEnd);
+  if (requestId !== undefined) {
+    put(buffer, comma);
+    putAttribute(buffer, requestIdAttribute, requestId);
+  }
   putEnd(buffer, place.parentId, undefined);
 }
 

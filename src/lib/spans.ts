@@ -33,6 +33,9 @@ export type TracePlace = Readonly<{
   parentId: string;
 }>;
 
+/** The attribute with the id of a request. */
+export const requestIdAttribute = "cairn.request_id";
+
 /**
  * The span of a request that was responded to at once, without a duration and without steps. It is small, because most
  * requests are such ones.
@@ -44,6 +47,8 @@ export type InstantSpan = Readonly<{
   shared: SharedValues;
   /** The URL of the request, whose path becomes an attribute. */
   url: string;
+  /** Of the request, if its client sent one. */
+  requestId: string | undefined;
   /** Size of the body. Bytes. */
   size: number;
 }>;

@@ -155,13 +155,17 @@ describe("a traced request", () => {
     );
     const readAgain = async () => {
       const { id, headers } = newTrace();
-      await (await fetch(url, { headers })).arrayBuffer();
+      await (await fetch(url, { headers: { ...headers, "x-request-id": "again" } })).arrayBuffer();
       const [span] = await spansOf(id, hasServer);
       return span;
     };
     const span = await eventually(readAgain, (each) => each?.attributes["cairn.content.from"] === "memory");
     expect(span).toMatchObject({ name: "GET /raw/{id}", parentSpanId: "00f067aa0ba902b7" });
-    expect(span?.attributes).toMatchObject({ "http.response.status_code": 200, "url.path": `/raw/${item.id}` });
+    expect(span?.attributes).toMatchObject({
+      "http.response.status_code": 200,
+      "url.path": `/raw/${item.id}`,
+      "cairn.request_id": "again",
+    });
   });
 
   test("that fails has the status of its error", async () => {

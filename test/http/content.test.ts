@@ -484,7 +484,11 @@ describe("in memory", () => {
 
   test("a response has the request's id only when the request had one", async () => {
     expect(header(await get(`/${plain}`), "x-request-id")).toBe("");
+    const opened = content.opened();
     expect(header(await get(`/${plain}`, "\r\nX-Request-Id: mine"), "x-request-id")).toBe("mine");
+    expect(header(await get(`/${plain}`, "\r\nX-Request-Id: not one"), "x-request-id")).toMatch(/^[\w-]{22}$/);
+    expect(header(await get(`/${plain}`), "x-request-id")).toBe("");
+    expect(content.opened()).toBe(opened);
   });
 
   test.each([
@@ -492,7 +496,7 @@ describe("in memory", () => {
     [`/${plain}?download=1`, {}, false],
     [`/${plain}`, { range: "bytes=0-1" }, false],
     [`/${plain}`, { "if-none-match": "*" }, false],
-    [`/${plain}`, { "x-request-id": "a" }, false],
+    [`/${plain}`, { "x-request-id": "a" }, true],
     [`/${plain}`, { "service-worker": "script" }, false],
     [`/${plain}`, { accept: "text/html" }, true],
     [`/${idOf("never read")}`, {}, false],

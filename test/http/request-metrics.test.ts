@@ -180,9 +180,17 @@ describe("the access log and the metrics of bytes", () => {
     const request = new Request("http://gateway.test/raw/a?b", { headers });
     const label = createRouteLabels("gateway").ofCached(request.url);
     const response = withBodySize(new Response("12345"), 5);
-    stats.respondedFromCache({ request, label, response, clientAddress: () => "192.0.2.1" });
+    stats.respondedFromCache({ request, requestId: "mine", label, response, clientAddress: () => "192.0.2.1" });
     expect(JSON.parse(lines.join(""))).toMatchObject({
-      ...{ method: "GET", path: "/raw/a", service: "gateway", route: "/raw/{id}", status: 200, durationMs: 0 },
+      ...{
+        requestId: "mine",
+        method: "GET",
+        path: "/raw/a",
+        service: "gateway",
+        route: "/raw/{id}",
+        status: 200,
+        durationMs: 0,
+      },
       ...{ bytes: 5, from: "memory", client: "192.0.2.1", userAgent: headers["user-agent"].slice(0, 256) },
     });
     const counted = samplesOf(await metrics.text()).filter(({ name }) => !name.endsWith("_bucket"));

@@ -123,7 +123,7 @@ describe("the JSON", () => {
     const ended = paths.flatMap((path) =>
       ["", "?key=/secret"].map((query): InstantSpan => {
         const url = `http://127.0.0.1:3000${path}${query}`;
-        return { place, atMs: 1_764_129_172_007, shared, url, size: 1_024 };
+        return { place, atMs: 1_764_129_172_007, shared, url, requestId: undefined, size: 1_024 };
       }),
     );
     const child: InstantSpan = {
@@ -131,6 +131,7 @@ describe("the JSON", () => {
       atMs: 1_764_129_172_007,
       shared: { name: '"\u0000', attributes: { part: 0.5 }, encoded: undefined },
       url: "http://127.0.0.1/child",
+      requestId: 'the "request"',
       size: 0,
     };
     const faults: string[] = [];
@@ -153,7 +154,12 @@ describe("the JSON", () => {
     expect(spans.at(-1)).toMatchObject({
       name: '"\u0000',
       parentSpanId: "00f067aa0ba902b7",
-      attributes: { part: 0.5, "http.response.body.size": 0, "url.path": "/child" },
+      attributes: {
+        part: 0.5,
+        "http.response.body.size": 0,
+        "url.path": "/child",
+        "cairn.request_id": 'the "request"',
+      },
     });
     expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(spans.length);
   });
