@@ -20,7 +20,8 @@ import { blockRow, transactionRow } from "../support/sample-rows.ts";
 
 const sizes: Readonly<Record<BenchSize, { bodies: number; rounds: number; blocks: number }>> = {
   small: { bodies: 2, rounds: 1, blocks: 150 },
-  // As many blocks as are requested in a round: the program caches those that are requested again soon.
+  // As many blocks as are requested in a round, because the program caches those that are requested again soon. In a
+  // small run it does.
   large: { bodies: 64, rounds: 5, blocks: 20_100 },
 };
 

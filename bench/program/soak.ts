@@ -39,7 +39,10 @@ const partsMin = 20;
 /** Longest part. Minutes. */
 const partMinutesMax = 3;
 
-/** Length of a rest, as a share of its part: the runtime collects an idle heap within half a minute. */
+/**
+ * Length of a rest, as a share of its part. The runtime collects an idle heap within half a minute, which is a rest of
+ * a run of 40 minutes or more.
+ */
 const restShare = 1 / 4;
 
 const minuteMs = 60_000;

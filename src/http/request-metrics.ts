@@ -23,7 +23,7 @@ export type CompletedRequest = Readonly<{
 /** A request that the response cache responded to, with status 200 or 206. */
 export type CachedRequest = Readonly<{
   request: Pick<Request, "url" | "headers">;
-  /** If the client sent one. */
+  /** If the client sent one; another if it is invalid. */
   requestId: string | undefined;
   /** The same object for the same route: the series are looked up by it. */
   label: RouteLabel;

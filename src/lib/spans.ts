@@ -47,7 +47,7 @@ export type InstantSpan = Readonly<{
   shared: SharedValues;
   /** The URL of the request, whose path becomes an attribute. */
   url: string;
-  /** Of the request, if its client sent one. */
+  /** Of the request, if it has one. */
   requestId: string | undefined;
   /** Size of the body. Bytes. */
   size: number;

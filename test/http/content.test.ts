@@ -482,7 +482,7 @@ describe("in memory", () => {
     expect(content.opened()).toBe(opened);
   });
 
-  test("a response has the request's id only when the request had one", async () => {
+  test("a response has an id only when the request had one, which is replaced if it is invalid", async () => {
     expect(header(await get(`/${plain}`), "x-request-id")).toBe("");
     const opened = content.opened();
     expect(header(await get(`/${plain}`, "\r\nX-Request-Id: mine"), "x-request-id")).toBe("mine");

@@ -1,6 +1,7 @@
 /**
  * Content on disk that was verified a moment ago is sent at once: ranges of up to 16 KiB from memory, those below 256 KiB
- * from the open file, larger ones as a slice of the file. A response at once equals the response that the routes compose. Only the routes send X-Request-Id.
+ * from the open file, larger ones as a slice of the file. A response at once equals the response that the routes compose.
+ * Only the routes give an X-Request-Id to a request without one, and only they read conditions.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -24,7 +25,7 @@ let stack: Stack;
 let id: Id;
 
 beforeAll(async () => {
-  stack = await openStack({ DATA_DIR: folder, ADMIN_API_KEY: adminKey });
+  stack = await openStack({ DATA_DIR: folder, ADMIN_API_KEY: adminKey, LOG_REQUESTS: "true" });
   ({ id } = await post(stack.devnet, rsa, { data }));
   await stack.devnet.mine(1);
   await stack.settled();
@@ -45,10 +46,13 @@ async function ask(range: string | undefined, headers: Record<string, string> = 
   return { status: response.status, headers: received, body, isAtOnce };
 }
 
+/** Headers with which the routes compose the response. */
+const conditional = { "if-match": "*" } as const;
+
 /** Requests a range of content on disk: of the routes, and then until the response comes at once. */
 async function twice(range: string | undefined) {
   await ask(undefined);
-  const composed = await ask(range, { "x-request-id": "composed" });
+  const composed = await ask(range, conditional);
   // A file that changed less than 50 ms ago is verified each time.
   const again = await eventually(
     () => ask(range),
@@ -106,7 +110,32 @@ test("a small body is sent from memory", async () => {
   };
   expect((await request({})).isAtOnce).toBe(false);
   expect(await request({})).toEqual({ isAtOnce: true, body: Buffer.from(testBytes(3_000, 12)) });
-  expect((await request({ "x-request-id": "mine" })).isAtOnce).toBe(false);
+  expect((await request(conditional)).isAtOnce).toBe(false);
+});
+
+test("what is sent at once has the id of its request, in the line of the log too, and no other has it", async () => {
+  const idOf = async (path: string, headers: Record<string, string>) => {
+    const response = await fetch(`${stack.gateway.url}${path}`, { headers });
+    await response.arrayBuffer();
+    return response.headers.get("x-request-id");
+  };
+  const small = await post(stack.devnet, rsa, { data: testBytes(3_000, 13) });
+  await stack.devnet.mine(1);
+  await stack.settled();
+  for (const [path, headers] of [
+    [`/${small.id}`, {}],
+    [`/raw/${id}`, {}],
+    [`/raw/${id}`, { range: "bytes=0-1023" }],
+    [`/raw/${id}`, { range: "bytes=0-65535" }],
+    [`/raw/${id}`, { range: "bytes=0-1048575" }],
+  ] as const) {
+    const isAtOnce = (given: string | null) => given === null;
+    await eventually(() => idOf(path, headers), isAtOnce);
+    const own = `${path.slice(-4)}-${JSON.stringify(headers).length}`;
+    expect(await idOf(path, { ...headers, "x-request-id": own })).toBe(own);
+    expect(stack.lines.filter(({ requestId }) => requestId === own)).toMatchObject([{ durationMs: 0 }]);
+    expect(await idOf(path, headers)).toBeNull();
+  }
 });
 
 describe("a body of 256 KiB to 1 MiB", () => {
@@ -146,7 +175,7 @@ describe("a body of 256 KiB to 1 MiB", () => {
     const { id: medium, sent } = await postBody(bytes);
     const before = await inMemory();
     await ask(undefined, {}, "GET", medium);
-    const composed = await ask(undefined, { "x-request-id": "composed" }, "GET", medium);
+    const composed = await ask(undefined, conditional, "GET", medium);
     if (isInMemory) await untilInMemory(medium, bytes);
     for (let count = 0; count < 8; count += 1) {
       const again = await atOnce(medium);

@@ -140,10 +140,11 @@ describe("a record that never changes", () => {
       expect(read(gateway, path)?.status).toBe(200);
       return isInMemory(path);
     };
-    const blocks = Array.from({ length: 20_000 }, (_, number) => number);
-    expect(blocks.filter(isCachedBy)).toEqual([]);
-    expect(blocks.filter(isCachedBy).length).toBeLessThan(blocks.length / 50);
-    expect([isCachedBy(7), isCachedBy(7)]).toEqual([false, true]);
+    const blocks = Array.from({ length: 10_000 }, (_, number) => number);
+    for (let time = 0; time < 2; time += 1) expect(blocks.filter(isCachedBy).length).toBeLessThan(10);
+    const few = Array.from({ length: 200 }, (_, number) => -1 - number);
+    expect(few.filter(isCachedBy)).toEqual([]);
+    expect(few.filter(isCachedBy).length).toBeGreaterThan(few.length / 2);
   });
 
   test.each([

@@ -60,8 +60,8 @@ export function createFinalRecords(
   };
 }
 
-/** About as many as records fit into the default memory, an eighth of 128 MiB. */
-const recentPathSlots = 4_096;
+/** About as many as blocks of 16 KB fit into the default memory, an eighth of 128 MiB. */
+const recentPathSlots = 1_024;
 
 /**
  * Remembers paths by their hashes: a path replaces the one that had its slot, after as many others as there are slots

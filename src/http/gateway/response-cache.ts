@@ -66,7 +66,7 @@ export type ResponseCache<Cached extends Entry = Hit> = Readonly<{
   count: () => number;
 }>;
 
-/** Largest body of this cache; larger ones up to 1 MiB have another (medium-bodies.ts). Bytes. */
+/** Largest body of content or a record; content up to 1 MiB has another cache (medium-bodies.ts). Bytes. */
 export const hitBytesMax = 256 * 2 ** 10;
 
 /**
