@@ -1,6 +1,6 @@
 /**
- * CPU time of routes to cached bytes: a path of a manifest, a chunk, a client with a limit. Each runs alternately with
- * requests for a body of the same size by its id. CPU time is measured as in http.ts.
+ * CPU time of routes to cached bytes: a path of a manifest, a chunk, a client with a limit, a request with an id. Each
+ * runs alternately with requests for a body of the same size by its id. CPU time is measured as in http.ts.
  * @module
  */
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
@@ -43,6 +43,8 @@ type Route = Readonly<{
   plain: readonly string[];
   /** Requests of a large run: CPU time is reported in hundredths of a second. */
   requests: number;
+  /** Headers of its requests; the reference has none of them. */
+  headers?: Readonly<Record<string, string>>;
   target?: string;
 }>;
 
@@ -75,7 +77,7 @@ export const routesBench: Bench = {
       for (const route of routes) rows.push(await measureRoute(served, served, route, size));
       rows.push(await measureJson(folder, served, size));
       rows.push(...(await measureRecords(folder, size)));
-      rows.push(await measureLimited(folder, size));
+      rows.push(...(await measureSmallBodies(folder, size)));
     } finally {
       await served.stop();
       removeFolder(folder);
@@ -84,17 +86,20 @@ export const routesBench: Bench = {
   },
 };
 
-/** Small bodies for clients with a limit, against clients without one. */
-async function measureLimited(folder: string, size: BenchSize): Promise<BenchRow> {
+/** Small bodies for clients with a limit, and for requests with an id, against others. */
+async function measureSmallBodies(folder: string, size: BenchSize): Promise<BenchRow[]> {
   const ids = writeBodies(folder, kibibyte, sizes[size].bodies);
   const paths = ids.map((id) => `/${id}`);
   const cache = (name: string) => join(folder, `cache of ${name}`);
   const limited = await startServed(folder, { ids, isLimited: true, cache: cache("limited") });
   const free = await startServed(folder, { ids, cache: cache("free") });
   try {
-    const name = "body of 1 KiB for a client with a limit";
-    const route = { name, paths, beside: "without", plain: paths, requests: 20_000 };
-    return await measureRoute(limited, free, route, size);
+    const others = { paths, beside: "without", plain: paths, requests: 20_000 };
+    const withId = { ...others, headers: { "X-Request-Id": "bench" } };
+    return [
+      await measureRoute(limited, free, { name: "body of 1 KiB for a client with a limit", ...others }, size),
+      await measureRoute(free, free, { name: "body of 1 KiB for a request with an id", ...withId }, size),
+    ];
   } finally {
     await Promise.all([limited.stop(), free.stop()]);
   }
@@ -217,25 +222,25 @@ function fillChain(path: string, blocks: number): string[] {
 async function measureRoute(
   served: Measured,
   plainServed: Measured,
-  { name, paths, beside, plain, target, ...route }: Route,
+  { name, paths, beside, plain, target, headers = {}, ...route }: Route,
   size: BenchSize,
 ): Promise<BenchRow> {
   const { rounds } = sizes[size];
   const requests = size === "large" ? route.requests : Math.ceil(route.requests / smaller);
   const bytesOf = async ({ port }: Measured, path = "/") =>
     (await (await fetch(`http://127.0.0.1:${port}${path}`)).bytes()).length;
-  const cpuMicros = async (server: Measured, all: readonly string[], bodyBytes: number) => {
+  const cpuMicros = async (server: Measured, all: readonly string[], bodyBytes: number, own = {}) => {
     const before = cpuSeconds(server.pid);
-    await runLoad({ port: server.port, paths: all, bodyBytes, connections, requests });
+    await runLoad({ port: server.port, paths: all, bodyBytes, headers: own, connections, requests });
     return ((cpuSeconds(server.pid) - before) * 1e6) / requests;
   };
   const one = { bytes: await bytesOf(served, paths[0]), plainBytes: await bytesOf(plainServed, plain[0]) };
-  await cpuMicros(served, paths, one.bytes);
+  await cpuMicros(served, paths, one.bytes, headers);
   await cpuMicros(plainServed, plain, one.plainBytes);
   const pairs: { ours: number; theirs: number }[] = [];
   for (let round = 0; round < rounds; round += 1)
     pairs.push({
-      ours: await cpuMicros(served, paths, one.bytes),
+      ours: await cpuMicros(served, paths, one.bytes, headers),
       theirs: await cpuMicros(plainServed, plain, one.plainBytes),
     });
   return {

@@ -12,6 +12,8 @@ export type Load = Readonly<{
   bodyBytes: number;
   /** Requests ranges of `bodyBytes` in a hundred places of bodies of this size; absent: complete bodies. Bytes. */
   rangesOf?: number;
+  /** Headers of each request besides its own. */
+  headers?: Readonly<Record<string, string>>;
   connections: number;
   /** Number of requests over all connections. */
   requests: number;
@@ -37,6 +39,8 @@ type Progress = { head: Buffer; left: number | undefined };
 async function runConnection(load: Load, take: () => string | undefined): Promise<void> {
   const done = Promise.withResolvers<void>();
   const progress: Progress = { head: Buffer.alloc(0), left: undefined };
+  const more = Object.entries(load.headers ?? {}).map(([name, value]) => `${name}: ${value}\r\n`);
+  const headers = `Host: 127.0.0.1:${load.port}\r\nUser-Agent: bench\r\nAccept: */*\r\n${more.join("")}`;
   let asked = 0;
   const ask = (socket: Bun.Socket) => {
     const path = take();
@@ -48,8 +52,7 @@ async function runConnection(load: Load, take: () => string | undefined): Promis
     asked += 1;
     progress.head = Buffer.alloc(0);
     progress.left = undefined;
-    const head = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${load.port}\r\nUser-Agent: bench\r\nAccept: */*\r\n`;
-    socket.write(`${head}${rangeHeader(load, asked)}\r\n`);
+    socket.write(`GET ${path} HTTP/1.1\r\n${headers}${rangeHeader(load, asked)}\r\n`);
   };
   await Bun.connect({
     hostname: "127.0.0.1",
