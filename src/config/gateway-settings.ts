@@ -140,10 +140,12 @@ export const contentSettings = {
   }),
   CACHE_FREE_BYTES_MIN: setting({
     read: size,
-    fallback: 2 ** 30,
+    fallback: 2 * 2 ** 30,
     unit: "size",
     write: sizeText,
-    effect: "Disk space that stays free; cached content is evicted before it is used.",
+    effect:
+      "Disk space that stays free; cached content is evicted before it is used. Above UPLOAD_FREE_BYTES_MIN, so that " +
+      "the cache gives way before uploads are rejected.",
   }),
   MANIFEST_INDEX_BYTES_MAX: setting({
     read: size,

@@ -220,6 +220,11 @@ describe("readConfig", () => {
   });
 });
 
+test("the cache gives way before uploads are rejected: it leaves more of the disk free", () => {
+  const { CACHE_FREE_BYTES_MIN: cache, UPLOAD_FREE_BYTES_MIN: uploads } = settings;
+  expect(cache.fallback).toBeGreaterThanOrEqual(2 * uploads.fallback);
+});
+
 describe("a size", () => {
   test.each([
     ["10737418240", 10 * 2 ** 30],
