@@ -6,6 +6,8 @@
 /** The counts of a load so far. */
 export type LoadCounts = Readonly<{
   requests: Readonly<Record<string, number>>;
+  /** Number of requests that were sent again, because a connection was closed. */
+  resent: number;
   /** Number and first text of each fault. */
   errors: ReadonlyMap<string, Readonly<{ count: number; first: string }>>;
 }>;
@@ -29,6 +31,7 @@ const detailCharactersMax = 300;
 export function createLoadClient(stopping: AbortSignal): LoadClient {
   const requests: Record<string, number> = {};
   const errors = new Map<string, { count: number; first: string }>();
+  let resent = 0;
   const count = (what: string) => {
     requests[what] = (requests[what] ?? 0) + 1;
   };
@@ -46,9 +49,10 @@ export function createLoadClient(stopping: AbortSignal): LoadClient {
         return { response, body: await response.bytes() };
       };
       const reply = await send().catch((error) => {
-        // A server may close an idle connection at the moment at which a client uses it again.
-        if (init.method !== undefined || errorCode(error) !== "ECONNRESET") throw error;
-        count("sent again after a reset");
+        // A server may close an idle connection at the moment at which a client uses it again. Each request here may
+        // be sent twice: an item and a part are kept once, and a paid session answers a second card with the same page.
+        if (errorCode(error) !== "ECONNRESET") throw error;
+        resent += 1;
         return send();
       });
       if (statuses.includes(reply.response.status)) return reply;
@@ -56,7 +60,7 @@ export function createLoadClient(stopping: AbortSignal): LoadClient {
       return undefined;
     },
     wrong,
-    counts: () => ({ requests, errors }),
+    counts: () => ({ requests, resent, errors }),
   };
 }
 

@@ -131,7 +131,7 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
   const errors = [...counts.errors.values()].reduce((sum, { count }) => sum + count, 0);
   const name = `mixed load of ${minutes} min`;
   return [
-    { name, metric: `${total(counts)} requests, ${errors} errors`, target: "0 errors" },
+    { name, metric: `${total(counts)} requests, ${counts.resent} sent again, ${errors} errors`, target: "0 errors" },
     {
       name: `${name}: memory`,
       metric:
