@@ -50,7 +50,7 @@ export function createLoadClient(stopping: AbortSignal): LoadClient {
       };
       const reply = await send().catch((error) => {
         // A server may close an idle connection at the moment at which a client uses it again. Each request here may
-        // be sent twice: an item and a part are kept once, and a paid session answers a second card with the same page.
+        // be sent twice: an item and a part are stored once, and a paid session takes no second payment.
         if (errorCode(error) !== "ECONNRESET") throw error;
         resent += 1;
         return send();
