@@ -191,7 +191,10 @@ async function follow(options: FollowerOptions, state: FollowState, signal: Abor
   state.theirHeight = theirs.height;
   const ours = options.reader.tip();
   // Where nodes disagree, only a heavier chain moves the index.
-  if (ours !== undefined && chosen.isDisputed && !chosen.isHeavier) return "rest";
+  if (ours !== undefined && chosen.isDisputed && !chosen.isHeavier) {
+    state.asideSince = undefined;
+    return "rest";
+  }
   const plan = planFollow({ ours, theirs, start: options.start, stop: options.stop });
   if (ours !== undefined && plan.kind === "compare") return compare(plan.height, ours, chosen, options, state, signal);
   state.asideSince = undefined;
@@ -216,6 +219,7 @@ async function compare(
   const differs = await isReorg(height, ours, chosen, options, state, signal);
   // With a tip that is above ours or heavier, the comparison is conclusive.
   const isAbove = chosen.tip.height > ours.height || chosen.isHeavier;
+  if (isAbove && differs === false) state.asideSince = undefined;
   if (differs === undefined || (isAbove && !differs)) return "rest";
   const now = options.clock();
   state.asideSince ??= now;

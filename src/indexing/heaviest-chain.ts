@@ -11,6 +11,7 @@
 import { type Block, readBlock } from "../arweave/block.ts";
 import type { Node } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
+import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { withDeadline } from "../lib/stop.ts";
@@ -39,7 +40,7 @@ export type ChosenChain = Readonly<{
 }>;
 
 export type ChainChoice = Readonly<{
-  /** Rejects with Failure `source_failed` when no node states a tip; with the signal's reason. */
+  /** Rejects with Failure `source_failed` when no node states a tip that counts; with the signal's reason. */
   choose: (signal: AbortSignal) => Promise<ChosenChain>;
   /**
    * Verifies headers of the chosen chain from a height on, whose parent the index has.
@@ -53,12 +54,18 @@ export type ChainChoice = Readonly<{
 /** Limit of the nodes whose tips are requested at once. */
 const nodesMax = 16;
 
-/** Wait for more tips after the first one: a slow node counts with its last tip. Milliseconds. */
+/**
+ * Wait for more tips after the first one: a slow node counts with its last tip, which none has at first. Milliseconds.
+ */
 const slowerMs = 500;
+const firstMs = 3_000;
 const tipTimeoutMs = 10_000;
 
 /** Age at which a stated tip counts no longer. Milliseconds. */
 const statedMs = 60_000;
+
+/** Interval at which a node in backoff is asked too: its tip counts by its header, not by trust. Milliseconds. */
+const restingMs = 5_000;
 
 /** Time for which a tip is not considered: of an invalid chain, and of one whose blocks cannot be had. Milliseconds. */
 const rejectedMs = { invalid: 5 * 60_000, lacking: 15_000 } as const;
@@ -79,15 +86,19 @@ type Candidate = Readonly<{ tip: NodeTip; backers: ReadonlySet<Node>; weight: bi
 
 export function createChainChoice(parts: ChainChoiceParts): ChainChoice {
   const { nodes, reader, clock, log } = parts;
-  const rejected = new Map<string, number>();
+  const rejected = new Map<string, Readonly<{ kind: Fault["kind"]; until: number }>>();
   const statedTips = createStatedTips(nodes, clock);
   const weights = createWeights(parts);
 
-  const isRejected = (tip: NodeTip): boolean => (rejected.get(nameOf(tip)) ?? 0) > clock();
+  const rejectionOf = (tip: NodeTip): Fault["kind"] | undefined => {
+    const { kind, until } = rejected.get(nameOf(tip)) ?? {};
+    return (until ?? 0) > clock() ? kind : undefined;
+  };
   const reject = (tip: NodeTip, { kind, reason }: Fault): void => {
-    if (!isRejected(tip)) log.warn("a chain is not followed", { height: tip.height, hash: tip.hash, reason });
+    if (rejectionOf(tip) === undefined)
+      log.warn("a chain is not followed", { height: tip.height, hash: tip.hash, reason });
     if (rejected.size >= tipsMax) rejected.clear();
-    rejected.set(nameOf(tip), clock() + rejectedMs[kind]);
+    rejected.set(nameOf(tip), { kind, until: clock() + rejectedMs[kind] });
   };
 
   /** The tips that count, with their weights. The tip of the index and its ancestors have the weight of the index. */
@@ -95,7 +106,7 @@ export function createChainChoice(parts: ChainChoiceParts): ChainChoice {
     const ours = weights.ours();
     const weighed = tips.map(async (candidate): Promise<Candidate | undefined> => {
       const { tip, backers } = candidate;
-      if (isRejected(tip)) return undefined;
+      if (rejectionOf(tip) !== undefined) return undefined;
       if (tip.hash !== undefined && reader.block(tip.height)?.hash === tip.hash) return { ...candidate, weight: ours };
       const weight = await weights.ofTip(tip, backers, signal);
       if (typeof weight === "bigint") return { ...candidate, weight };
@@ -111,15 +122,24 @@ export function createChainChoice(parts: ChainChoiceParts): ChainChoice {
     return { tip, nodes: own, questions: createChainQuestions(own), isDisputed, isHeavier };
   };
 
+  /** The tip of whichever node responds. */
+  const chosenAlone = async (signal: AbortSignal): Promise<ChosenChain> => {
+    const tip = await createChainQuestions(nodes).tip(signal);
+    return chosenOf({ tip, backers: new Set(nodes.all), weight: undefined }, false);
+  };
+
   return {
     choose: async (signal) => {
-      const tips = nodes.all.length > 1 ? await statedTips(signal) : [];
+      if (nodes.all.length === 1) return await chosenAlone(signal);
+      const tips = await statedTips(signal);
       const [only, ...others] = tips;
-      if (only !== undefined && others.length === 0) return chosenOf(only, false);
+      // What all nodes have by now is followed also if it could not be had before.
+      const isAgreed = only !== undefined && others.length === 0;
+      if (isAgreed && rejectionOf(only.tip) !== "invalid") return chosenOf(only, false);
       const heaviest = heaviestOf(await weigh(tips, signal), reader.tip());
       if (heaviest !== undefined) return chosenOf(heaviest, true);
-      const tip = await createChainQuestions(nodes).tip(signal);
-      return chosenOf({ tip, backers: new Set(nodes.all), weight: undefined }, false);
+      if (only === undefined) await chosenAlone(signal); // rejects with the faults of the nodes, unless one came back
+      throw new Failure("source_failed", { question: "tip", responses: [only === undefined ? "late" : "rejected"] });
     },
     outweighs: async (chosen, from, signal) => {
       const found = await weights.ofBranch(chosen, from, signal);
@@ -134,33 +154,38 @@ export function createChainChoice(parts: ChainChoiceParts): ChainChoice {
 function createStatedTips(nodes: ChainChoiceParts["nodes"], clock: Clock) {
   const stated = new Map<Node, Stated>();
   const asked = new Set<Node>();
+  const askedAt = new Map<Node, number>();
 
-  /** Notes the tip of a node, also when it comes late. Never rejects. */
+  /**
+   * Notes the tip of a node, also when it comes late. Never rejects. The last tip of a node that fails counts for a
+   * while: a fault of one node must not leave the choice to the others.
+   */
   const ask = async (node: Node, signal: AbortSignal): Promise<void> => {
     if (asked.has(node)) return;
     asked.add(node);
+    askedAt.set(node, clock());
     try {
       const tip = await withDeadline(signal, tipTimeoutMs, (own) => tipOfNode(nodes, node, own));
-      if (tip === undefined) stated.delete(node);
-      else stated.set(node, { tip, at: clock() });
+      if (tip !== undefined) stated.set(node, { tip, at: clock() });
     } catch {
-      stated.delete(node); // it is too slow, or the program stops
+      // It is too slow, or the program stops.
     } finally {
       asked.delete(node);
     }
   };
 
   return async (signal: AbortSignal): Promise<readonly Candidate[]> => {
-    const awake = nodes.all.filter((node) => !nodes.rests(node));
-    const chosen = (awake.length === 0 ? nodes.all : awake).slice(0, nodesMax);
-    const requests = chosen.map((node) => ask(node, signal));
-    await Promise.race(requests);
-    await Promise.race([Promise.all(requests), Bun.sleep(slowerMs)]);
+    for (const [node, { at }] of stated) if (clock() - at > statedMs) stated.delete(node);
+    const isFirst = stated.size === 0;
+    const isDue = (node: Node) => isFirst || !nodes.rests(node) || clock() - (askedAt.get(node) ?? 0) > restingMs;
+    const requests = nodes.all
+      .filter(isDue)
+      .slice(0, nodesMax)
+      .map((node) => ask(node, signal));
+    if (requests.length > 0) await Promise.race(requests);
+    await Promise.race([Promise.all(requests), Bun.sleep(isFirst ? firstMs : slowerMs)]);
     signal.throwIfAborted();
-    const found = chosen.flatMap((node) => {
-      const { tip, at } = stated.get(node) ?? {};
-      return tip === undefined || clock() - (at ?? 0) > statedMs ? [] : [{ node, tip }];
-    });
+    const found = [...stated].map(([node, { tip }]) => ({ node, tip }));
     const groups = Map.groupBy(found, ({ tip }) => nameOf(tip));
     return [...groups.values()].flatMap((group) => {
       const tip = group[0]?.tip;
