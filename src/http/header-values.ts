@@ -15,7 +15,11 @@ const mediaTypeLengthMax = 255;
 
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const quoted = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e]|\\\\[\\t \\x21-\\x7e])*"';
-const mediaTypePattern = new RegExp(`^(${token})/(${token})(?:[ \\t]*;[ \\t]*(?:${token}=(?:${token}|${quoted}))?)*$`);
+const parameter = `(${token})=(?:${token}|${quoted})`;
+const separator = "[ \\t]*(?:;[ \\t]*)+";
+
+/** In each text, white space belongs to one part of the pattern: where it could to two, hostile text took seconds. */
+const mediaTypePattern = new RegExp(`^(${token})/(${token})(?:${separator}${parameter})*(?:${separator})?$`);
 
 /**
  * Codings that a client may know; a tag with another coding is not sent. Source: IANA registry of content codings.
@@ -47,7 +51,7 @@ const activeTypes: ReadonlySet<string> = new Set([
 ]);
 
 /** One parameter of a media type, whose value may be quoted. */
-const parameterPattern = new RegExp(`;[ \\t]*(?:(${token})=(?:${token}|${quoted}))?[ \\t]*`, "gy");
+const parameterPattern = new RegExp(`;[ \\t]*(?:${parameter})?[ \\t]*`, "gy");
 
 /** Textual types besides `text/*`; without a charset, old browsers decode them as windows-1252. */
 const textualTypes: ReadonlySet<string> = new Set([

@@ -41,6 +41,16 @@ const bigFile = content.put("big file", {
   from: "file",
   contentType: "image/png",
 });
+const bigPdf = content.put("big pdf", {
+  body: patternBytes(large),
+  from: "file",
+  contentType: "application/pdf",
+});
+const bigScript = content.put("big script", {
+  body: patternBytes(large),
+  from: "file",
+  contentType: "application/javascript; charset=utf-8",
+});
 const bigOctets = content.put("big octets", { body: patternBytes(large), from: "file", fileOffset: 100 });
 const bigSource = content.put("big source", {
   body: patternBytes(cold),
@@ -161,7 +171,7 @@ describe("headers of content", () => {
   });
 
   test("never name the cache's file", async () => {
-    for (const id of [bigOctets, bigFile, untyped, hostile])
+    for (const id of [bigOctets, bigFile, bigPdf, bigScript, untyped, hostile])
       for (const range of ["", "\r\nRange: bytes=5-2000", `\r\nRange: bytes=0-${large - 1}`])
         for (const response of [
           await get(`/${id}`, range),

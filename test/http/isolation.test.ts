@@ -114,11 +114,20 @@ describe("served where it was requested", () => {
     expect([response.status, response.body.toString()]).toEqual([200, "<p>page"]);
   });
 
-  test("shared caches learn that pages vary by destination", async () => {
-    expect(header(await ask(`/${page}`, "localhost"), "vary")).toBe("Sec-Fetch-Dest, Accept");
-    expect(header(await ask(`/${page}`, pageHost), "vary")).toBe("");
-    expect(header(await ask(`/raw/${page}`, "localhost"), "vary")).toBe("");
-    expect(header(await ask(`/${page}`, "localhost", "", csp), "vary")).toBe("");
+  const byDestination = "Sec-Fetch-Dest, Accept";
+  test.each([
+    ["a page on a host that ids share", `/${page}`, "localhost", isolating, byDestination],
+    ["on its own host", `/${page}`, pageHost, isolating, ""],
+    // Else a script could store a page for the host of another id, in its own browser or in a proxy for all.
+    ["on the host of another id", `/${page}`, siteHost, isolating, byDestination],
+    ["at the root of its own host", "/", pageHost, isolating, ""],
+    ["as it is stored", `/raw/${page}`, "localhost", isolating, ""],
+    ["as it is stored, on the host of another id", `/raw/${page}`, siteHost, isolating, ""],
+    ["where ids have no hosts", `/${page}`, "localhost", csp, ""],
+    ["where ids are not isolated", `/${page}`, siteHost, off, ""],
+  ])("caches learn whether a response depends on its destination: %s", async (_which, path, host, from, vary) => {
+    for (const method of ["GET", "HEAD", "GET"])
+      expect(header(await ask(path, host, "", from, method), "vary")).toBe(vary);
   });
 
   test("everything is sent on when the operator says so, raw bytes never", async () => {

@@ -34,7 +34,7 @@ import type { ResponseCache } from "./response-cache.ts";
 /** How long sources may keep a reader waiting, in seconds. */
 const sourceSilenceSeconds = 60;
 
-/** A chunk that is proven and too deep to be forked away never changes at its offset; any other may. */
+/** Of a chunk that never changes at its offset, and of any other. */
 const cacheControl = { final: "public, max-age=2592000, immutable", other: "public, max-age=60" } as const;
 
 /** Memory of a chunk while its response is composed, as bytes and as JSON. Bytes. */
@@ -97,7 +97,7 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
     const { headers: own, body } = write(found, digest, offset);
     const headers = new Headers({ ...corsHeaders, ...chunkHeaders(found, digest), ...own });
     const response = { body: new Blob([typeof body === "string" ? body : new Uint8Array(body)]), headers };
-    if (found.verified && found.stable && found.transaction !== undefined) {
+    if (isFinal(found) && found.transaction !== undefined) {
       const stored = { ...response, dependsOn: [found.transaction.id], goodUntil: Number.POSITIVE_INFINITY };
       // A chunk that was blocked or forked away meanwhile must not be cached.
       memory.put(contextOf(request).target.path, stored, since);
@@ -138,11 +138,19 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
     });
 }
 
-function chunkHeaders({ verified, stable }: FoundChunk, digest: Uint8Array) {
+/**
+ * Whether the response of a chunk never changes at its offset: proven, too deep to be forked away, and complete. The
+ * path of its transaction may lack for a time, as long as the data of another one of its block cannot be read.
+ */
+function isFinal({ verified, stable, served }: FoundChunk): boolean {
+  return verified && stable && served.txPath.length > 0;
+}
+
+function chunkHeaders(found: FoundChunk, digest: Uint8Array) {
   return {
     ETag: `"${encodeBase64url(digest)}"`,
-    "Cache-Control": verified && stable ? cacheControl.final : cacheControl.other,
-    "X-AR-IO-Verified": String(verified),
+    "Cache-Control": isFinal(found) ? cacheControl.final : cacheControl.other,
+    "X-AR-IO-Verified": String(found.verified),
   };
 }
 

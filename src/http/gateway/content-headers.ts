@@ -12,7 +12,7 @@ import type { SignedContent } from "../../gateway/signed-content.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { contentTag } from "../conditional-requests.ts";
 import { corsHeaders } from "../cors.ts";
-import { contentCodingsOf, digestField, isActiveType, mediaTypeOf, unknownType } from "../header-values.ts";
+import { contentCodingsOf, digestField, isActiveType, mediaTypeOf } from "../header-values.ts";
 
 type HeaderContext = Readonly<{
   id: Id;
@@ -52,6 +52,9 @@ export const sandboxWithScripts = "sandbox allow-scripts allow-forms allow-popup
  */
 export const changingMaxAgeSeconds = 300;
 
+/** Bun names the file of a body in Content-Disposition for all types but these, and a few more, unless it is set. */
+const namelessTypes = /^(?:audio|font|image|text|video)\//;
+
 const immutableCacheControl = "public, max-age=2592000, immutable";
 const mutableCacheControl = "public, max-age=7200";
 
@@ -74,8 +77,7 @@ export function contentHeaders(description: HeaderContext): Headers {
     ...corsHeaders,
   });
   if (codings !== undefined) headers.set("Content-Encoding", codings);
-  // Bun names the cache's file in Content-Disposition of this type unless the header is set.
-  if (type === unknownType) headers.set("Content-Disposition", "inline");
+  if (!namelessTypes.test(type)) headers.set("Content-Disposition", "inline");
   if (description.digest !== undefined) setDigest(headers, description.digest);
   if (description.item !== undefined) setItem(headers, description.item);
   if (description.policy.sandbox !== undefined && isActiveType(type))

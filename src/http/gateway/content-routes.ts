@@ -112,8 +112,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
 
   const redirectOf = (address: ContentPath, host: HostMeaning, request: Request, context: RequestContext) => {
     const metadata = readFetchMetadata(request.headers);
-    const isHome = host.kind === "sandbox" && host.id === address.id;
-    if (address.raw || address.changing || isHome || !leavesSharedHost(isolation, metadata)) return undefined;
+    if (!hasOtherHost(address, host) || !leavesSharedHost(isolation, metadata)) return undefined;
     const scheme = options.sandboxScheme ?? context.scheme;
     const { path, query, host: asked } = context.target;
     const origin = `${scheme}://${sandboxLabel(address.id)}.${host.root}${hostPort(asked)}`;
@@ -164,12 +163,19 @@ const contentDetail = describedAs(
   contentPath("HEAD", "/raw/:txId", "Headers of content as it is"),
 );
 
+/** Whether a page at an address has another host of its own, which it is sent to. */
+function hasOtherHost(address: ContentPath, host: HostMeaning): boolean {
+  const isHome = host.kind === "sandbox" && host.id === address.id;
+  return !(address.raw || address.changing || isHome);
+}
+
 function policyOf(address: ContentPath | NamedPath, host: HostMeaning, isolation: IsolationRules): ContentPolicy {
   const isRaw = address.kind === "content" && address.raw;
   const onSharedHost = host.kind === "shared" && !isRaw;
+  const isAway = address.kind === "content" && hasOtherHost(address, host);
   const withScripts = onSharedHost && isolation.mode === "csp" ? sandboxWithScripts : undefined;
   return {
     sandbox: isRaw ? sandboxClosed : withScripts,
-    variesByDestination: onSharedHost && variesByDestination(isolation),
+    variesByDestination: (onSharedHost || isAway) && variesByDestination(isolation),
   };
 }
