@@ -104,6 +104,7 @@ async function unbundle(
     },
     slots: 2,
     intervalMs: 20,
+    bundleMs: 3_600_000,
     retry: bundleRetryDefault,
     clock: systemClock,
     random: () => 0.5,

@@ -12,7 +12,7 @@ import { explainError, Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "../lib/loop.ts";
 import { type RetryPlan, retry, retryWaitMs } from "../lib/retry.ts";
-import { linkedController } from "../lib/stop.ts";
+import { linkedController, withDeadline } from "../lib/stop.ts";
 import type { BundleFilters, BundleJob, IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import type { Place } from "../store/index/place.ts";
@@ -28,6 +28,8 @@ export type BundlesOptions = Omit<UnbundleParts, "budget" | "index" | "reader"> 
     slots: number;
     /** Interval between two polls of the queue without a call of `wake`, milliseconds. */
     intervalMs: number;
+    /** Time for one attempt at a bundle, milliseconds. What was indexed by then stays, and it is tried again. */
+    bundleMs: number;
     /** Waits before a bundle is tried again. */
     retry: Omit<RetryPlan, "attempts">;
     clock: Clock;
@@ -54,8 +56,8 @@ export type Bundles = Readonly<{
 /** A bundle fails after its thread died or hung this often. */
 export const workerFailuresMax = 3;
 
-/** A step ends with its bundle; this limit only ends steps that hang. */
-const stepTimeoutMs = 24 * 60 * 60_000;
+/** Time to store the outcome of a bundle. Milliseconds. */
+const storeMsMax = 60 * 60_000;
 
 /** Waits after a failure of the index itself. */
 const slotBackoff = { firstMs: 100, longestMs: 30_000 };
@@ -114,7 +116,7 @@ export function openBundles(options: BundlesOptions): Bundles {
       step,
       intervalMs,
       backoff: slotBackoff,
-      stepTimeoutMs,
+      stepTimeoutMs: options.bundleMs + storeMsMax,
       clock,
       random,
       log,
@@ -193,7 +195,7 @@ function createWork(
   const outcomeOf = async (job: BundleJob, signal: AbortSignal) => {
     if (job.depth === 0 && job.nextEntry === 0) budget.begin(job.rootId);
     try {
-      return settle(job, await unbundleOne(job, parts, signal));
+      return settle(job, await withDeadline(signal, options.bundleMs, (own) => unbundleOne(job, parts, own)));
     } catch (error) {
       return signal.aborted ? undefined : postpone(job, error);
     }

@@ -47,6 +47,8 @@ export type IndexingTimes = Readonly<{
    * Between two polls of the queue of bundles and the list of missing transactions without a wake-up.
    */
   queueMs: number;
+  /** For one attempt at a bundle. */
+  bundleMs: number;
   /** Between two polls of the mempool. */
   mempoolMs: number;
   /** Between two rounds of upkeep. */
@@ -64,6 +66,7 @@ export const indexingTimesDefault: IndexingTimes = {
   followMs: 2_000,
   retryMs: 200,
   queueMs: 1_000,
+  bundleMs: 24 * 60 * 60_000,
   mempoolMs: 5_000,
   upkeepMs: 5 * 60_000,
   shrinkGraceMs: 60_000,
@@ -166,6 +169,7 @@ export function openIndexing(options: IndexingOptions): Indexing {
     limits: { ...bundleLimitsDefault, ...options.limits },
     onItems: hooks.onItems,
     intervalMs: times.queueMs,
+    bundleMs: times.bundleMs,
     retry: bundleRetryDefault,
   });
   const missing = openMissing({

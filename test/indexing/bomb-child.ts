@@ -102,6 +102,7 @@ async function unbundle(folder: string, limits: typeof bundleLimitsDefault): Pro
     onItems: () => undefined,
     slots: 8,
     intervalMs: 20,
+    bundleMs: 3_600_000,
     retry: bundleRetryDefault,
     clock: systemClock,
     random: () => 0.5,

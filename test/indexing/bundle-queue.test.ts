@@ -9,10 +9,12 @@ import { readFilter } from "../../src/arweave/filter.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { sleep } from "../../src/lib/stop.ts";
 import type { IndexWriterCalls } from "../../src/store/index/index-writer-calls.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { expectIndexToEqual } from "../sim/expected.ts";
 import {
+  createDataSource,
   openSimulation,
   openThreads,
   type Simulation,
@@ -24,7 +26,7 @@ import { createScript, growBranch, type ScriptedBlock, type ScriptedTransaction 
 import { openScriptedNode, type ScriptedNode } from "../sim/scripted-node.ts";
 import { testWith } from "../support/helpers.ts";
 import { vectorBytes, vectors, vectorsOf } from "../support/vectors.ts";
-import { bundleTags, makeItem, makeItems, makeNested, signers, spoil } from "./samples.ts";
+import { bundleTags, makeItem, makeItems, makeNested, openFolder, signers, spoil } from "./samples.ts";
 
 const threads = openThreads();
 afterAll(threads.close);
@@ -144,6 +146,28 @@ describe("bundles", () => {
       expectIndexToEqual(simulation.index.reader, tip);
       expect(statusOf(simulation, roots[0]!.transaction.id).retryAttemptCount).toBeGreaterThan(0);
     });
+  });
+
+  test("a bundle that does not end in time is tried again", async () => {
+    const root = bundle(makeItems(3));
+    const folder = openFolder();
+    const source = createDataSource(folder.path);
+    source.put(root.transaction.id, root.data);
+    let attempts = 0;
+    const content: typeof source.content = {
+      ...source.content,
+      ensure: async (spec, span, signal) => {
+        attempts += 1;
+        if (attempts === 1) await sleep(600_000, signal);
+        return await source.content.ensure(spec, span, signal);
+      },
+    };
+    await withBlock([root], { content, times: { bundleMs: 200 } }, async (simulation, tip) => {
+      await untilSettled(tip, simulation);
+      expectIndexToEqual(simulation.index.reader, tip);
+      expect(attempts).toBe(2);
+    });
+    folder.remove();
   });
 
   test("B4: a wrong item is recorded with its reason, its siblings are indexed", async () => {
