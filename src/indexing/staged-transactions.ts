@@ -39,7 +39,7 @@ export type StagedOptions = Readonly<{
   nodes: Pick<Nodes, "ask" | "distrust">;
   /** Threads of `workers/verify.ts`. */
   verify: Pick<Pool<Workers["verify"]>, "run">;
-  index: Pick<IndexWriterCalls, "addStrayBlock" | "addMissingTransaction" | "queueBundles">;
+  index: Pick<IndexWriterCalls, "addStrayBlock" | "postponeMissing" | "queueBundles">;
   reader: Pick<IndexReader, "block" | "bundleRow" | "bundleStatus" | "row" | "tip">;
   content: Pick<Content, "keep">;
   /**
@@ -227,7 +227,7 @@ function idsOf(text: string, blockHash: string): readonly Id[] | Fault {
 
 /** Stores the found transaction. @returns A reason when that fails. */
 async function add(row: StagedRow, found: Found, parts: Parts): Promise<string | undefined> {
-  const { reader, index, content, staged, onFound } = parts;
+  const { reader, index, content, staged, onFound, clock } = parts;
   const { rows, transaction, data } = found;
   const { block } = rows;
   const followed = reader.block(block.height);
@@ -236,11 +236,11 @@ async function add(row: StagedRow, found: Found, parts: Parts): Promise<string |
   const place = { height: block.height, txIndex: transaction.txIndex, offset: -1 };
   const bundles = bundlesOf(row, transaction, { ...rows, place });
   if (data !== undefined) await content.keep({ id: row.id, dataRoot: "", size: data.length }, data);
-  const ref = { height: block.height, hash: block.hash };
   const isNew = reader.bundleRow(row.id) === undefined;
   if (isNew) staged.found(row.id);
-  const wasMissing = followed !== undefined && (await index.addMissingTransaction(ref, transaction, bundles));
-  if (!wasMissing) await index.addStrayBlock({ block, transactions: [transaction], missing: [], bundles });
+  // The search for missing transactions adds it now: it computes the places of the block's data first.
+  if (await index.postponeMissing(place, row.id, clock())) return "its block was followed without it";
+  await index.addStrayBlock({ block, transactions: [transaction], missing: [], bundles });
   onFound(row.id, { hasBundle: bundles.length > 0, isNew });
   return undefined;
 }

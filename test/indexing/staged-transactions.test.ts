@@ -13,9 +13,13 @@ import type { Transaction } from "../../src/arweave/transaction.ts";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
 import type { Devnet } from "../../src/dev/devnet/devnet.ts";
+import { bytesUnderWay } from "../../src/indexing/fetch-block.ts";
+import { openMissing } from "../../src/indexing/missing.ts";
 import { openStagedSearch } from "../../src/indexing/staged-transactions.ts";
+import { createByteBudget } from "../../src/lib/byte-budget.ts";
+import { createSemaphore } from "../../src/lib/semaphore.ts";
 import { openAdministration } from "../../src/store/administration-database.ts";
-import type { BlockRows } from "../../src/store/index/index-types.ts";
+import type { BlockRows, TransactionRow } from "../../src/store/index/index-types.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { checkBlock } from "../../workers/verify.ts";
 import { openTestDevnet, post, rsa, serve, type TestNode, testBytes } from "../dev/devnet/support.ts";
@@ -120,7 +124,7 @@ function openSearch(spoils: readonly Spoil[] = [(_path, text) => text]) {
     const isTried = () => (staged.find(id)?.attempts ?? attempts + 1) > attempts;
     await until(isTried, () => `the search ends: ${JSON.stringify(lines.slice(-5))}`);
   };
-  return { ...index, staged, search, ask, tryAgain, found, stored, time, lines, nodes };
+  return { ...index, staged, search, ask, tryAgain, found, stored, time, clock, log, lines, nodes };
 }
 
 function blockText(height: number): string {
@@ -189,16 +193,35 @@ describe("a requested transaction", () => {
     expect(writer.takeBundle()).toMatchObject({ id: plain.id, bypassFilter: true, size: 100 });
   });
 
-  test("fills the gap of a block that was followed without it", async () => {
-    const { ask, reader, writer } = openSearch();
+  test("fills the gap of a block that was followed without it, with the places of the block's data", async () => {
+    const { ask, tryAgain, found, reader, writer, calls, nodes, time, clock, log } = openSearch();
+    const whole = await rowsOf(1);
     writer.addBlock(await rowsOf(0));
     writer.addBlock(await rowsOf(1, [plain.id]));
-    const { checked } = reader.blockText(1) ?? { checked: [] };
-    expect(reader.counts().missingTransactions).toBe(1);
-    await ask(plain.id);
-    expect(reader.counts()).toMatchObject({ missingTransactions: 0, blocks: 2 });
-    expect(reader.transactionStatus(plain.id)?.height).toBe(1);
-    expect(reader.blockText(1)?.checked).toEqual(checked);
+    const place = { height: 1, txIndex: whole.transactions.findIndex(({ id }) => id === plain.id), offset: -1 };
+    writer.postponeMissing(place, plain.id, time.now + 3_600_000);
+    const checked = () => reader.blockText(1)?.checked ?? [];
+    expect([reader.counts().missingTransactions, reader.weaveSpan(plain.id)]).toEqual([1, undefined]);
+    await ask(plain.id, { isBundle: true, bypassFilter: true });
+    const fetch = {
+      ...{ nodes, pool: verify, log, random: () => 0.5 },
+      ...{ bytes: createByteBudget(bytesUnderWay), semaphore: createSemaphore(8, 100) },
+    };
+    const parts = { fetch, index: calls, reader, content: { keep: async () => true }, clock, log, random: () => 0.5 };
+    const missing = openMissing({ ...parts, intervalMs: 10, onFound: () => undefined });
+    await until(
+      () => reader.counts().missingTransactions === 0,
+      () => "the search for missing transactions finds it",
+    );
+    await missing.close();
+    const spanOf = ({ id, weaveStart: start, weaveEnd: end }: TransactionRow) => ({ id, start, end });
+    expect(whole.transactions.every(({ weaveStart }) => weaveStart !== undefined)).toBe(true);
+    expect(whole.transactions.map(({ id }) => reader.weaveSpan(id))).toMatchObject(whole.transactions.map(spanOf));
+    expect(checked()).toEqual(expect.arrayContaining([...whole.block.checked]));
+    time.now += 60_000;
+    await tryAgain(plain.id, 1);
+    expect(found).toEqual([[plain.id, true, true]]);
+    expect(writer.takeBundle()).toMatchObject({ id: plain.id, bypassFilter: true });
   });
 
   test("is not looked for when the index has it by then", async () => {

@@ -117,8 +117,8 @@ export type IndexWriter = PartMerges &
      * @param checks - New lists of verified and unverified fields; absent: unchanged.
      */
     setWeaveLayout: (block: BlockRef, layout: WeaveLayout, checks?: BlockChecks) => boolean;
-    /** Counts a failed attempt to fetch a missing transaction. */
-    postponeMissing: (place: Place, id: Id, nextTryAtMs: number) => void;
+    /** Counts an attempt to fetch a missing transaction; false when it is not missing there. */
+    postponeMissing: (place: Place, id: Id, nextTryAtMs: number) => boolean;
     /** Adds items of a bundle and stores the bundle's progress. */
     addItems: (batch: ItemBatch) => ItemsAdded;
     /**

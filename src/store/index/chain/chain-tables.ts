@@ -47,8 +47,8 @@ export type ChainTables = Readonly<{
   addMissing: (place: Place, id: TransactionRow["id"], dueAtMs: number) => void;
   /** Removes the mark of a missing transaction; false when that id is not missing there. */
   foundMissing: (place: Place, id: TransactionRow["id"]) => boolean;
-  /** Without effect when another id is missing there, after a reorg. */
-  postponeMissing: (place: Place, id: TransactionRow["id"], dueAtMs: number) => void;
+  /** False when that id is not missing there: it was found, or a reorg replaced the block. */
+  postponeMissing: (place: Place, id: TransactionRow["id"], dueAtMs: number) => boolean;
   setWeaveLayout: (height: number, layout: WeaveLayout) => void;
   setChecks: (height: number, checks: BlockChecks) => void;
   known: (height: number) => KnownBlock | undefined;
@@ -122,9 +122,7 @@ export function createChainTables({ db, keys, rows, counts, journal }: ChainPart
       counts.add("missingTransactions", -changes);
       return changes > 0;
     },
-    postponeMissing: (place, id, dueAtMs) => {
-      postpone.run(dueAtMs, packPlace(place), idBytes(id));
-    },
+    postponeMissing: (place, id, dueAtMs) => postpone.run(dueAtMs, packPlace(place), idBytes(id)).changes > 0,
     setWeaveLayout: (height, layout) => {
       for (const { txIndex, start, end } of layout) setSpan.run(start, end, placeHigh({ height, txIndex, offset: -1 }));
     },
