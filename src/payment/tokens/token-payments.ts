@@ -13,7 +13,7 @@ import { type RetryPlan, retry } from "../../lib/retry.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import { chainOf, readTransactionId, type Token } from "../addresses.ts";
 import type { Prices } from "../prices/price-types.ts";
-import type { Observation, TokenChain } from "./token-chain.ts";
+import type { MinedObservation, Observation, TokenChain } from "./token-chain.ts";
 import {
   dropUnread,
   dueUnread,
@@ -122,7 +122,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
       ({ kind }) => kind !== "absent" || first !== undefined,
     );
     if (observation.kind === "fault") throw new Failure("transaction_fault", { ...observation, token: chain.token });
-    if (first === undefined && isEarly(chain, observation, mark)) throw earlyRejection(id);
+    if (first === undefined && observation.kind === "mined") checkNotEarly(chain, id, observation, mark);
     const { payments, rejection } = await settle(chain, id, { observation, isReplaced: false }, signal);
     const [payment] = payments;
     if (payment === undefined) throw rejection ?? rejectionOf(id, observation);
@@ -201,12 +201,15 @@ function isOpen({ state, failureReason }: TokenPayment): boolean {
 }
 
 /**
- * Whether a transaction is below the height at which the watch over the address began: earlier payments to the address
- * had another purpose. Blocks that a reorg may still replace count as later blocks.
+ * Rejects a transaction below the height at which the watch over the address began: earlier payments to the address had
+ * another purpose. Blocks that a reorg may still replace count as later blocks. Before the watch began, no payment in a
+ * block can be told from an earlier one.
  */
-function isEarly(chain: TokenChain, observation: Observation, mark: string | undefined): boolean {
+function checkNotEarly(chain: TokenChain, id: string, { block }: MinedObservation, mark: string | undefined): void {
   const begin = mark === undefined ? undefined : chain.beginsAt(mark);
-  return observation.kind === "mined" && begin !== undefined && observation.block.height < begin - chain.confirmations;
+  if (begin === undefined)
+    throw new Failure("transaction_fault", { reason: "the watch over the address has not begun" });
+  if (block.height < begin - chain.confirmations) throw earlyRejection(id);
 }
 
 function rejectionOf(id: string, observation: Observation): Failure {

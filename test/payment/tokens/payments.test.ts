@@ -377,6 +377,23 @@ describe("a payment that precedes the watch over its address", () => {
     ]);
     expect(await stateOf()).toEqual([]);
   });
+
+  test("cannot be told from a later one before the watch has begun: it is neither stored nor rejected", async () => {
+    const { chain, submit, payment, stateOf } = await open({ begin: "not yet" });
+    await payment.database.write((tx) => keepMark(tx, chain.token, chain.address, "{}", 0));
+    chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+    chain.mine(20);
+    expect(await rejectionOf(submit())).toEqual(["transaction_fault", "the watch over the address has not begun"]);
+    expect(await stateOf()).toEqual([]);
+  });
+
+  test("is accepted while it is in no block, also before the watch has begun", async () => {
+    const { chain, submit, payment, stateOf } = await open({ begin: "not yet" });
+    await payment.database.write((tx) => keepMark(tx, chain.token, chain.address, "{}", 0));
+    chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+    await submit();
+    expect(await stateOf()).toEqual(["pending"]);
+  });
 });
 
 test("a payment is credited also when more has come from its token than one account can hold", async () => {

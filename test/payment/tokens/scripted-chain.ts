@@ -54,8 +54,8 @@ export type ScriptedOptions = Readonly<{
   finalConfirmations?: number;
   /** Ids that a step of looking finds at most. */
   foundMax?: number;
-  /** Where the looking began, whatever the cursor. */
-  begin?: number;
+  /** Where the watch began, whatever the cursor: from the first block on unless given. */
+  begin?: number | "not yet";
 }>;
 
 type Block = { readonly hash: string; readonly ids: readonly string[] };
@@ -92,7 +92,7 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
 
   function scan(cursor: string | undefined): Found {
     const confirmed = height() - confirmations + 1;
-    const from = cursor === undefined ? height() + 1 : Number(cursor);
+    const from = /^\d+$/.test(cursor ?? "") ? Number(cursor) : height() + 1;
     const found: string[] = [];
     let next = from;
     while (next <= confirmed && found.length < foundMax) {
@@ -123,7 +123,7 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
       const depth = height() - at + 1;
       return problem() ?? { kind: block.hash === hash ? "unchanged" : "replaced", confirmations: depth };
     },
-    beginsAt: () => options.begin,
+    beginsAt: () => (options.begin === "not yet" ? undefined : (options.begin ?? 0)),
     scan: async (cursor) => {
       calls.scans += 1;
       return problem() ?? scan(cursor);

@@ -8,7 +8,7 @@ import { Failure } from "../../../src/failures.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import type { PaymentPrice, Prices } from "../../../src/payment/prices/price-types.ts";
 import type { TokenChain } from "../../../src/payment/tokens/token-chain.ts";
-import { paymentsOf, type TokenPayment } from "../../../src/payment/tokens/token-payment-store.ts";
+import { keepMark, paymentsOf, type TokenPayment } from "../../../src/payment/tokens/token-payment-store.ts";
 import { createTokenPayments, type TokenPayments } from "../../../src/payment/tokens/token-payments.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
@@ -41,12 +41,18 @@ export const never = new AbortController().signal;
 /** The least time between two looks. Milliseconds. */
 export const lookAgainMs = 1_000;
 
-/** Opens it. */
+/** A mark whose watch began before all blocks; no chain can scan from it. */
+const begun = "begun";
+
+/** Opens it, with a watch over the address of each chain. */
 export async function openTokenFixture(
   chains: readonly TokenChain[],
   options: Readonly<{ excluded?: readonly string[] }> = {},
 ): Promise<TokenFixture> {
   const payment = await openTestPayment();
+  await payment.database.write(async (tx) => {
+    for (const { token, address } of chains) await keepMark(tx, token, address, begun, 0);
+  });
   const price: TestPrice = { perUnit: 2n, isKnown: true, asked: 0 };
   const { log, lines } = createRecordingLog(payment.clock.now);
   const prices = { token: async (_token: string, amount: bigint) => priceOf(price, amount) };
@@ -54,7 +60,10 @@ export async function openTokenFixture(
     createTokenPayments({
       ledger,
       prices,
-      chains,
+      chains: chains.map((chain) => ({
+        ...chain,
+        beginsAt: (cursor) => (cursor === begun ? 0 : chain.beginsAt(cursor)),
+      })),
       log,
       lookAgainMs,
       excluded: new Set(options.excluded ?? []),
