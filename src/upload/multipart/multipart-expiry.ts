@@ -46,7 +46,7 @@ export type MultipartSweepParts = Readonly<{
   files: PartFiles;
   writers: PartWriters;
   finalizer: Finalizer;
-  /** Called for every upload that has ended without an item. */
+  /** Called for every upload that has ended; for an item, maybe again. */
   onEnded: (id: string) => void;
   makeId: MakeId;
   clock: Clock;
@@ -123,13 +123,18 @@ async function dropUpload(
 }
 
 async function tidy(parts: MultipartSweepParts, signal: AbortSignal): Promise<void> {
-  const { storeName, ledger, files, writers, clock, log } = parts;
+  const { storeName, ledger, files, writers, onEnded, clock, log } = parts;
   for (const id of await files.list()) {
     if (signal.aborted) return;
     if (writers.isOpen(id)) continue;
     const owner = await ledger.read((tx) => ownerOfFile(tx, id, files.nameOf(id)));
-    if (owner === "item") continue;
-    const tidied = owner === "upload" ? writers.count(id) : removeOrphan(parts, id);
+    // Counted as stored; a finalization may have lost its database after the commit, and left it among the parts.
+    if (owner === "item") {
+      writers.forget(id);
+      onEnded(id);
+      continue;
+    }
+    const tidied = owner === undefined ? removeOrphan(parts, id) : writers.count(owner);
     // One file that the disk cannot read does not prevent a start.
     await tidied.catch((error) => log.warn("a file of a multipart upload was not tidied", { uploadId: id, error }));
   }

@@ -237,9 +237,9 @@ export async function countUnfinished(tx: Tx, store: string, isPaid: boolean): P
 }
 
 /** The owner of a file of parts: an upload, or the item of a finalized upload; `undefined` for an orphaned file. */
-export async function ownerOfFile(tx: Tx, id: string, file: string): Promise<"upload" | "item" | undefined> {
+export async function ownerOfFile(tx: Tx, id: string, file: string): Promise<MultipartUpload | "item" | undefined> {
   const upload = await findMultipart(tx, id);
-  if (upload !== undefined && upload.state !== "finalized") return "upload";
+  if (upload !== undefined && upload.state !== "finalized") return upload;
   const item = await tx.get<{ id: string }>(
     "SELECT id FROM uploads WHERE file = ? AND failed_reason IS NULL LIMIT 1",
     file,

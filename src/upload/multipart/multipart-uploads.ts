@@ -141,6 +141,12 @@ export function createMultipart(parts: MultipartParts): Multipart {
     return done;
   }
 
+  /** Ends the counts of an upload that became an item: its finalization may have lost its database after the commit. */
+  function leaveItem(id: string, { upload }: Taken): void {
+    shares.release(id);
+    if (upload.bytes.file === writers.nameOf(id)) writers.forget(id);
+  }
+
   return {
     create: async ({ chunkSize = chunkSizeDefault, client }) => {
       const id = makeUploadId();
@@ -195,13 +201,18 @@ export function createMultipart(parts: MultipartParts): Multipart {
     },
     finalize: async (id, payers, signal) => {
       const claimed = await claim(id, payers, false);
-      return claimed.kind === "item" ? claimed.taken : await untilStopped(resultOf(id, claimed, false), signal);
+      if (claimed.kind !== "item") return await untilStopped(resultOf(id, claimed, false), signal);
+      leaveItem(id, claimed.taken);
+      return claimed.taken;
     },
     finalizeLater: async (id, payers) => {
       const claimed = await claim(id, payers, true);
-      if (claimed.kind === "item") return claimed.taken;
-      ignoreRejection(resultOf(id, claimed, true)); // the row has the outcome
-      return undefined;
+      if (claimed.kind !== "item") {
+        ignoreRejection(resultOf(id, claimed, true)); // the row has the outcome
+        return undefined;
+      }
+      leaveItem(id, claimed.taken);
+      return claimed.taken;
     },
     forget: shares.release,
   };
@@ -211,7 +222,7 @@ export function createMultipart(parts: MultipartParts): Multipart {
 function createUnpaidQuota({ writers, unpaidBytesMax }: MultipartParts): (size: number) => () => void {
   let arriving = 0;
   return (size) => {
-    const taken = writers.diskBytes() + arriving;
+    const taken = writers.unpaidDiskBytes() + arriving;
     if (taken + size > unpaidBytesMax) {
       const reason = `Unpaid parts take ${taken} of the ${unpaidBytesMax} bytes that are allowed.`;
       throw new Failure("no_space", { reason, size });

@@ -11,6 +11,7 @@ import { assert } from "../../lib/assert.ts";
 import { ignoreRejection, linkedController, untilStopped } from "../../lib/stop.ts";
 import type { PartFile, PartFiles } from "../../store/uploads/part-files.ts";
 import { diskFailure, type QuotaHeld, type UploadQuota } from "../intake/upload-quota.ts";
+import type { MultipartUpload } from "./multipart-rows.ts";
 
 /** An arriving part. */
 export type ArrivingPart = Readonly<{
@@ -27,12 +28,17 @@ export type PartWriters = Readonly<{
    * Writes a part. When the promise resolves, its bytes are durable.
    *
    * @param check - Called when exclusive access would stop this writer, before the first byte is written. An earlier
-   *   check may have been before the file became that of an item.
+   *   check may have been before the file became that of an item. Returns the upload.
    * @throws Failure `no_space` {reason}, `disk_failed` {reason}, `busy`; `upload_rejected` {reason} when the file is
    *   used exclusively, or when the part has another size than announced; errors of the pieces and of `check`; the
    *   signal's reason.
    */
-  write: (upload: string, part: ArrivingPart, signal: AbortSignal, check: () => Promise<unknown>) => Promise<void>;
+  write: (
+    upload: string,
+    part: ArrivingPart,
+    signal: AbortSignal,
+    check: () => Promise<Pick<MultipartUpload, "paid">>,
+  ) => Promise<void>;
   /** Stops the writers of a file, and runs work with exclusive access to it. */
   alone: <Result>(upload: string, work: (file: PartFile) => Promise<Result>) => Promise<Result>;
   /** Path of an upload's file within the folder of uploads. */
@@ -40,13 +46,15 @@ export type PartWriters = Readonly<{
   /** Removes a file. */
   remove: (upload: string) => Promise<void>;
   /** Counts the disk space of an existing file. */
-  count: (upload: string) => Promise<void>;
+  count: (upload: Pick<MultipartUpload, "id" | "paid">) => Promise<void>;
   /** Ends the count of a file that belongs to an item now. */
   forget: (upload: string) => void;
   /** Whether a file has users. */
   isOpen: (upload: string) => boolean;
   /** Disk space of all counted files. Bytes. */
   diskBytes: () => number;
+  /** Disk space of those that nobody has paid for. Bytes. */
+  unpaidDiskBytes: () => number;
 }>;
 
 /** Concurrent writers; each has one or two megabytes in memory. */
@@ -70,7 +78,7 @@ type Open = {
 
 export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWriters {
   const open = new Map<string, Open>();
-  const { set, total } = createTally();
+  const tally = createTally();
   let writing = 0;
 
   function enter(upload: string): Open {
@@ -83,13 +91,18 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
   }
 
   /**
-   * @param isWriter - Whether the user was allowed to write.
+   * @param writable - The upload if the user was allowed to write.
    * @returns The growth of the file's disk space since the last writer left.
    */
-  async function leave(upload: string, entry: Open, isWriter: boolean): Promise<number> {
+  async function leave(
+    upload: string,
+    entry: Open,
+    writable: Pick<MultipartUpload, "paid"> | undefined,
+  ): Promise<number> {
     const file = await opened(entry.file);
     try {
-      return file === undefined || !isWriter ? 0 : set(upload, await file.diskBytes());
+      if (file === undefined || writable === undefined) return 0;
+      return tally.set(upload, await file.diskBytes(), writable.paid !== undefined);
     } finally {
       entry.users -= 1;
       if (entry.users === 0) {
@@ -110,14 +123,13 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
     try {
       const entry = enter(upload);
       const { controller, unlink } = linkedController(signal, entry.stop.signal);
-      let isWriter = false;
+      let writable: Pick<MultipartUpload, "paid"> | undefined;
       try {
-        await check();
-        isWriter = true;
+        writable = await check();
         await onDisk(() => writePart(entry.file, part, held, controller.signal));
       } finally {
         unlink();
-        grown = await leave(upload, entry, isWriter);
+        grown = await leave(upload, entry, writable);
       }
     } finally {
       writing -= 1;
@@ -136,7 +148,7 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
       open.delete(upload);
       const file = await opened(entry.file);
       if (file !== undefined) {
-        set(upload, await file.diskBytes());
+        tally.set(upload, await file.diskBytes());
         await file.close();
       }
     }
@@ -148,12 +160,13 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
     nameOf: files.nameOf,
     remove: async (upload) => {
       await alone(upload, () => files.remove(upload));
-      set(upload, 0);
+      tally.set(upload, 0);
     },
-    count: async (upload) => void set(upload, await files.diskBytes(upload)),
-    forget: (upload) => void set(upload, 0),
+    count: async ({ id, paid }) => void tally.set(id, await files.diskBytes(id), paid !== undefined),
+    forget: (upload) => void tally.set(upload, 0),
     isOpen: (upload) => open.has(upload),
-    diskBytes: total,
+    diskBytes: tally.total,
+    unpaidDiskBytes: tally.unpaid,
   };
 }
 
@@ -162,19 +175,25 @@ function createOpen(file: Promise<PartFile>): Open {
   return { file, stop: new AbortController(), users: 0, left: Promise.withResolvers<void>() };
 }
 
-/** Counts bytes by upload, and their sum. */
+/** Counts bytes by upload, their sum, and that of unpaid uploads. */
 function createTally() {
-  const counted = new Map<string, number>();
-  let total = 0;
+  const counted = new Map<string, Readonly<{ bytes: number; isPaid: boolean }>>();
+  let [total, unpaid] = [0, 0];
   return {
     total: () => total,
-    /** @returns The difference. */
-    set: (upload: string, bytes: number): number => {
-      const grown = bytes - (counted.get(upload) ?? 0);
-      total += grown;
+    unpaid: () => unpaid,
+    /**
+     * @param isPaid - As before, if omitted.
+     * @returns The difference.
+     */
+    set: (upload: string, bytes: number, isPaid = counted.get(upload)?.isPaid ?? false): number => {
+      const before = counted.get(upload) ?? { bytes: 0, isPaid };
+      total += bytes - before.bytes;
+      if (!before.isPaid) unpaid -= before.bytes;
+      if (!isPaid) unpaid += bytes;
       if (bytes === 0) counted.delete(upload);
-      else counted.set(upload, bytes);
-      return grown;
+      else counted.set(upload, { bytes, isPaid });
+      return bytes - before.bytes;
     },
   };
 }

@@ -110,6 +110,34 @@ describe("an upload of an item that was accepted before", () => {
   });
 });
 
+describe("a finalization whose database reports a fault after the commit", () => {
+  test.each(["a repeated request", "the next tidying"])("ends its counts with %s", async (ending) => {
+    let writes = Number.NEGATIVE_INFINITY;
+    await reopen({
+      step: (name) => {
+        if (name !== "after a write to the ledger") return;
+        writes += 1;
+        // The first write begins the finalization, the second makes the item.
+        if (writes === 2) throw new Failure("database_unavailable", {});
+      },
+    });
+    const item = makeItem(new Uint8Array(100_000));
+    await payment.credit(item.account, 1_000_000n);
+    const id = await create();
+    await put(id, 0, item.bytes);
+    for (let count = 1; count < unfinishedPerClientMax; count += 1) await create();
+    writes = 0;
+    expect((await failureOf(fixture.multipart.finalize(id, payers, neverAborted))).code).toBe("database_unavailable");
+    expect((await payment.database.read((tx) => findUpload(tx, item.id)))?.state).toBe("stored");
+    expect(fixture.writers.diskBytes()).toBeGreaterThanOrEqual(100_000);
+    if (ending === "the next tidying") await fixture.sweep.tidy();
+    else await fixture.multipart.finalize(id, payers, neverAborted);
+    expect(fixture.writers.diskBytes()).toBe(0);
+    await create();
+    expect((await failureOf(create())).code).toBe("too_many_requests");
+  });
+});
+
 describe("limits", () => {
   test("a client makes so many uploads; one that ends, however it does, makes space for another", async () => {
     for (let count = 0; count < unfinishedPerClientMax; count += 1) await create("a");
@@ -231,7 +259,9 @@ describe("unpaid parts", () => {
     await put(paidFor.id, 0, new Uint8Array(900_000));
     held.resolve();
     await arriving;
-    expect((await failureOf(put(id, 500_000, new Uint8Array(1)))).code).toBe("no_space");
+    // The first has 500,000 bytes and the second 400,000; those that are paid for do not count.
+    expect((await failureOf(put(id, 500_000, new Uint8Array(150_000)))).code).toBe("no_space");
+    await put(id, 500_000, new Uint8Array(20_000));
     payment.clock.advance(lifeMs);
     await fixture.sweep.sweep();
     await put(await create(), 0, new Uint8Array(900_000));
@@ -542,7 +572,7 @@ describe("a disk that fails", () => {
     return createPartWriters(faulty, quota);
   }
 
-  const allowed = async () => undefined;
+  const allowed = async () => ({ paid: undefined });
 
   function systemError(code: string): Error {
     return Object.assign(new Error(`${code}: it failed`), { code, syscall: "pwritev" });
