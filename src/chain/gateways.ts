@@ -75,6 +75,8 @@ export function openGateways(
     ...each,
     url: each.url.replace(/\/+$/, ""),
     http: openHttp(timeouts),
+    // A stream is as slow as its reader: some of them must not delay the look-ups of others.
+    streams: openHttp(timeouts),
   }));
   const sources = createSources(clients, parts);
 
@@ -90,9 +92,9 @@ export function openGateways(
     const range = isWhole ? {} : { range: `bytes=${span.start}-${span.end - 1}` };
     const url = `${client.url}/raw/${encodeURIComponent(id)}`;
     const asked = { method: "GET", url, headers: { ...hopHeaders, ...range }, keepsCoding } as const;
-    const response = await client.http.stream(asked, signal);
+    const response = await client.streams.stream(asked, signal);
     if (response.kind === "fault") {
-      sources.noteFault(client);
+      if (response.reason !== "busy") sources.noteFault(client);
       throw failureOf(response, { id, gateway: client.url });
     }
     yield* exactly(response, span, of.size, isWhole, { id, gateway: client.url });
@@ -113,7 +115,10 @@ export function openGateways(
       ),
     sourceStatus: () => clients.map((client) => ({ url: client.url, ...sources.sourceStatus(client) })),
     close: () => {
-      for (const { http } of clients) http.close();
+      for (const { http, streams } of clients) {
+        http.close();
+        streams.close();
+      }
     },
   };
 }

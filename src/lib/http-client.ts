@@ -12,7 +12,7 @@ import { Failure } from "../failures.ts";
 import { type TracedCall, traceCall } from "./http-spans.ts";
 import { nodeZlib } from "./late-modules.ts";
 import { createSemaphore, type Release } from "./semaphore.ts";
-import { isTimeout, timeout } from "./stop.ts";
+import { isTimeout, timeout, withDeadline } from "./stop.ts";
 
 /** Timeouts of the phases of a call. Milliseconds. */
 export type HttpTimeouts = Readonly<{
@@ -97,6 +97,8 @@ const callsAtOnceMax = 64;
 /** Maximum number of waiting calls; beyond it, a call fails at once. */
 const callsWaitingMax = 4_096;
 
+const allBusy = fault("busy", `${callsAtOnceMax} calls are under way`);
+
 /** A running call: its permit, and the signal that ends it. */
 type Call = Readonly<{
   signal: AbortSignal; // aborted by the caller, by close, or by a timeout
@@ -116,10 +118,20 @@ export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
   const life = new AbortController();
   const semaphore = createSemaphore(callsAtOnceMax, callsWaitingMax);
 
+  /** Streams hold their permits while their readers are slow. @returns `undefined` after the longest wait. */
+  async function waitForPermit(signal: AbortSignal): Promise<Release | undefined> {
+    try {
+      return await withDeadline(signal, timeouts.totalMs, async (own) => await semaphore.take(own));
+    } catch (error) {
+      if (signal.aborted || !isTimeout(error)) throw error;
+      return undefined;
+    }
+  }
+
   async function begin(signal: AbortSignal): Promise<Call | Fault> {
-    const permit = semaphore.take(signal);
-    if (permit === undefined) return fault("busy", `${callsWaitingMax} calls are waiting`);
-    return beginCall(await permit, signal, life.signal);
+    const permit = semaphore.atWork() < callsAtOnceMax ? semaphore.take(signal) : waitForPermit(signal);
+    const release = await permit;
+    return release === undefined ? allBusy : beginCall(release, signal, life.signal);
   }
 
   async function whole(request: HttpRequest, bodyBytesMax: number, signal: AbortSignal): Promise<HttpResponse | Fault> {

@@ -65,6 +65,34 @@ describe("a body with a coding", () => {
   });
 });
 
+test("C5: readers that are slow keep from others neither look-ups nor a response", async () => {
+  const size = 2 ** 20;
+  const slow = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ method }) => {
+      if (method === "HEAD") return new Response(null, { headers: { "content-length": String(size) } });
+      return new Response(new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array(1_000)) }));
+    },
+  });
+  const gateways = openGateways([gatewayAt(`http://127.0.0.1:${slow.port}`)], {
+    clock: Date.now,
+    random: () => 0,
+    log: silentLog,
+    timeouts: { firstByteMs: 10_000, stallMs: 10_000, totalMs: 300 },
+  });
+  const find = () => gateways.find("id", async (value) => ({ kind: "ok", value }) as const, signal);
+  const found = await find();
+  if (found.kind !== "ok") throw new Error(`not found: ${Bun.inspect(found)}`);
+  const open = () => gateways.read("id", found.value, { start: 0, end: size }, signal)[Symbol.asyncIterator]();
+  const readers = Array.from({ length: 64 }, open);
+  for (const reader of readers) expect((await reader.next()).value).toHaveLength(1_000);
+  expect((await find()).kind).toBe("ok");
+  await expect(open().next()).rejects.toMatchObject({ code: "busy" });
+  gateways.close();
+  await slow.stop(true);
+});
+
 describe("C2: a body that is larger than its caller accepts", () => {
   const endless = Bun.serve({
     hostname: "127.0.0.1",

@@ -202,8 +202,8 @@ function isOpen({ state, failureReason }: TokenPayment): boolean {
 
 /**
  * Rejects a transaction below the height at which the watch over the address began: earlier payments to the address had
- * another purpose. Blocks that a reorg may still replace count as later blocks. Before the watch began, no payment in a
- * block can be told from an earlier one.
+ * another purpose. Blocks that a reorg may still replace count as later blocks. Before the watch began, nothing shows
+ * whether a payment in a block is earlier.
  */
 function checkNotEarly(chain: TokenChain, id: string, { block }: MinedObservation, mark: string | undefined): void {
   const begin = mark === undefined ? undefined : chain.beginsAt(mark);

@@ -53,7 +53,7 @@ export type PartWriters = Readonly<{
   isOpen: (upload: string) => boolean;
   /** Disk space of all counted files. Bytes. */
   diskBytes: () => number;
-  /** Disk space of those that nobody has paid for. Bytes. */
+  /** Disk space of those that are not paid for. Bytes. */
   unpaidDiskBytes: () => number;
 }>;
 

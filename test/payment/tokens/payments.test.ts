@@ -378,7 +378,7 @@ describe("a payment that precedes the watch over its address", () => {
     expect(await stateOf()).toEqual([]);
   });
 
-  test("cannot be told from a later one before the watch has begun: it is neither stored nor rejected", async () => {
+  test("is neither stored nor rejected before the watch has begun: it may be a later one", async () => {
     const { chain, submit, payment, stateOf } = await open({ begin: "not yet" });
     await payment.database.write((tx) => keepMark(tx, chain.token, chain.address, "{}", 0));
     chain.send(hash, { transfers: [transferOf(alice, 5n)] });
