@@ -364,11 +364,12 @@ function loadLayout(folder: string, bundleId: string): LoadedLayout | undefined 
   return found;
 }
 
+/** @returns `undefined` when the file is not there, or cannot be read: the layout is then made again. */
 function readStoredLayout(folder: string, bundleId: string): BundleLayout | undefined {
   try {
     return readLayout(new Uint8Array(readFileSync(join(folder, layoutFolder, bundleId))));
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (error instanceof Error && "syscall" in error) return undefined;
     throw error;
   }
 }

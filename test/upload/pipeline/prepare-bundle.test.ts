@@ -4,7 +4,7 @@
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { writeBundle } from "../../../src/arweave/bundle.ts";
 import { checkItem } from "../../../src/arweave/data-item.ts";
@@ -360,7 +360,17 @@ describe("a wallet that is too poor", () => {
   });
 });
 
-test("a layout that is damaged is made again", async () => {
+test.each([
+  ["is damaged", (path: string) => truncateSync(path, 100)],
+  ["is not there", (path: string) => rmSync(path)],
+  [
+    "cannot be read",
+    (path: string) => {
+      rmSync(path);
+      symlinkSync(path, path);
+    },
+  ],
+])("a layout that %s is made again", async (_what, harm) => {
   const [item] = fixture.sign([600_000]);
   await fixture.take([item as SignedItem]);
   chain.fixture.faults = { chunk: () => ({ kind: "fault", reason: "away" }) };
@@ -370,7 +380,7 @@ test("a layout that is damaged is made again", async () => {
   const [bundle] = await bundlesIn("posted");
   const layout = join(fixture.folder, "bundles", bundle?.id ?? "");
   expect(existsSync(layout)).toBe(true);
-  truncateSync(layout, 100);
+  harm(layout);
   await fixture.threads.close();
   chain.fixture.faults = {};
   const fresh = await openBundleFixture();
