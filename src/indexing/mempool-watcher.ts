@@ -96,7 +96,7 @@ async function watch(options: MempoolOptions, watched: Watched, signal: AbortSig
   const listed = await listPending(options, signal);
   if (listed === undefined) return "rest";
   for (const id of watched.lacking) if (!listed.has(id) || !isNew(id, options, watched)) watched.lacking.delete(id);
-  const unasked = [...listed].filter((id) => !watched.lacking.has(id) && isNew(id, options, watched));
+  const unasked = firstUnasked(listed, options, watched);
   // Those that no node returned are requested again, but only once a round, and after the others.
   const fresh = [...unasked, ...watched.lacking].slice(0, perStepMax);
   for (let at = 0; at < fresh.length; at += heldTransactionsMax)
@@ -104,6 +104,16 @@ async function watch(options: MempoolOptions, watched: Watched, signal: AbortSig
   await removeGone(listed, options, watched);
   for (const id of watched.rejected) if (!listed.has(id)) watched.rejected.delete(id);
   return unasked.length > perStepMax ? "again" : "rest";
+}
+
+/** Those to request in this step, and one more if there are more: each takes a look-up in the index. */
+function firstUnasked(listed: ReadonlySet<Id>, options: MempoolOptions, watched: Watched): readonly Id[] {
+  const unasked: Id[] = [];
+  for (const id of listed) {
+    if (!watched.lacking.has(id) && isNew(id, options, watched)) unasked.push(id);
+    if (unasked.length > perStepMax) break;
+  }
+  return unasked;
 }
 
 /** Watches pending rows of an earlier run or a rollback too, so that they are removed in the end. */

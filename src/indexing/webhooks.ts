@@ -68,8 +68,12 @@ export const deliveryAgeMax = 24 * 60 * 60;
 /** A delivery that its target has rejected this often is dropped, because the deliveries after it wait. */
 export const rejectionsMax = 5;
 
-/** Announcements per iteration of the event loop; each is one look-up in the index. */
+/**
+ * Announcements per iteration of the event loop; each is one look-up in the index. Fewer where bodies are large: items
+ * may have a megabyte of tags. Characters.
+ */
 const portion = 25;
+const portionCharacters = 256 * 2 ** 10;
 
 /** Announcements in memory that the disk did not take. */
 const unstoredMax = 20_000;
@@ -146,11 +150,18 @@ function missedBlocks({ outbox, reader }: WebhooksOptions): { height: number; id
 async function chooseSome(options: WebhooksOptions, wakeSenders: () => void): Promise<"again" | "rest"> {
   const { outbox, reader, log } = options;
   const rows = outbox.announced(portion);
-  const last = rows.at(-1);
-  if (last === undefined) return "rest";
+  if (rows.length === 0) return "rest";
   const filters = { index: options.indexFilter, block: options.blockFilter };
-  const deliveries = rows.map((row) => deliveryOf(row, filters, reader)).filter((delivery) => delivery !== undefined);
-  const lost = outbox.choose(last.number, deliveries);
+  const deliveries: Delivery[] = [];
+  let [upTo, characters] = [0, 0];
+  for (const row of rows) {
+    const delivery = deliveryOf(row, filters, reader);
+    if (delivery !== undefined) deliveries.push(delivery);
+    upTo = row.number;
+    characters += delivery?.body.length ?? 0;
+    if (characters >= portionCharacters) break;
+  }
+  const lost = outbox.choose(upTo, deliveries);
   if (lost > 0) log.error("webhooks: the outbox is full, the oldest deliveries were dropped", { count: lost });
   if (deliveries.length > 0) wakeSenders();
   await setImmediate();

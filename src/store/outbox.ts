@@ -84,6 +84,7 @@ const migrations = [
    CREATE INDEX letters_of_target ON letters (target, number);
    CREATE TABLE progress (one INTEGER PRIMARY KEY CHECK (one = 1), height INTEGER NOT NULL) STRICT;`,
   "CREATE TABLE queued_transactions (number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE) STRICT;",
+  "CREATE INDEX letters_by_age ON letters (created_at);",
 ];
 
 /** Queued transactions that are remembered until their block is announced; the oldest are dropped. */
@@ -128,7 +129,7 @@ export function openOutbox(
     db,
     "SELECT (SELECT count(*) FROM letters) AS deliveries, (SELECT count(*) FROM announced) AS announced",
   );
-  const countsNow = () => counts.get() ?? { deliveries: 0, announced: 0 };
+  const deliveryCount = prepareQuery<{ deliveries: number }>(db, "SELECT count(*) AS deliveries FROM letters");
   run("DELETE FROM letters WHERE target NOT IN (SELECT value FROM json_each(?))").run(JSON.stringify(targets));
 
   return {
@@ -144,7 +145,7 @@ export function openOutbox(
         const now = unixSeconds(clock);
         for (const { event, body } of deliveries) for (const target of targets) write.run(target, event, body, now);
         forget.run(upTo);
-        const excess = countsNow().deliveries - limits.deliveriesMax;
+        const excess = (deliveryCount.get()?.deliveries ?? 0) - limits.deliveriesMax;
         return excess > 0 ? trimDeliveries.run(excess).changes : 0;
       }),
     first: (target) => first.get(target) ?? undefined,
@@ -159,7 +160,7 @@ export function openOutbox(
     rollback: (fromHeight) => {
       lower.run(fromHeight - 1);
     },
-    counts: countsNow,
+    counts: () => counts.get() ?? { deliveries: 0, announced: 0 },
     close: () => closeDatabase(db),
   };
 }

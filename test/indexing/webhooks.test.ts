@@ -34,12 +34,17 @@ let target: WebhookTarget;
 let tip: number;
 /** Whether the disk has no space for announcements. */
 let isFull: boolean;
+/** Ids in the text of each block. */
+let txs: readonly string[];
+/** Characters of the bodies that were stored at once. */
+let stored: number[];
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "cairn-webhooks-"));
   recorded = createRecordingLog();
   tip = 0;
   isFull = false;
+  [txs, stored] = [[], []];
   target = openWebhookTarget();
 });
 afterEach(async () => {
@@ -65,6 +70,10 @@ function open(
         if (isFull) throw new Error("database or disk is full");
         return outbox.announce(rows, height);
       },
+      choose: (upTo, deliveries) => {
+        stored.push(deliveries.reduce((sum, { body }) => sum + body.length, 0));
+        return outbox.choose(upTo, deliveries);
+      },
     },
     http,
     clock: Date.now,
@@ -77,7 +86,7 @@ function open(
       tip: () => ({ height: tip, hash: hash as never, timestamp: 1 }),
       transactionsOfBlock: () => [],
       blockText: (height) => ({
-        text: JSON.stringify({ height, indep_hash: hash, previous_block: hash, timestamp: 9, txs: [] }),
+        text: JSON.stringify({ height, indep_hash: hash, previous_block: hash, timestamp: 9, txs }),
         checked: [],
         unchecked: [],
       }),
@@ -131,6 +140,21 @@ describe("a target", () => {
       event: "block-indexed",
       data: { height: 1, indep_hash: hash, previous_block: hash, timestamp: 9, txs: [] },
     });
+    await webhooks.close();
+  });
+
+  test("gets large deliveries as well: few of them are stored at once, so that nothing else waits", async () => {
+    txs = Array.from({ length: 2_000 }, () => "A".repeat(43));
+    const webhooks = open();
+    isFull = true;
+    tell(webhooks, ...Array.from({ length: 20 }, (_, at) => at + 1));
+    isFull = false;
+    tell(webhooks, 21);
+    await until(21);
+    await idle(webhooks);
+    expect(heights()).toEqual(Array.from({ length: 21 }, (_, at) => at + 1));
+    expect(Math.max(...stored)).toBeLessThan(256 * 2 ** 10 + 100_000);
+    expect(stored.length).toBeGreaterThanOrEqual(6);
     await webhooks.close();
   });
 

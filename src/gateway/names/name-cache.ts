@@ -84,10 +84,10 @@ export function createStoredNames(options: StoredNamesOptions): StoredNames {
     return { response, resolvedAt };
   };
 
-  /** Extends a stale record for a moment, up to the maximum age. */
+  /** Extends a stale record for a moment, up to the maximum age. An old absence does not outlast a fault. */
   const postpone = (name: string): void => {
     const old = entries.peek(name);
-    if (old === undefined) return;
+    if (old?.response.kind !== "resolved") return;
     const freshUntil = Math.min(clock() + faultMs, old.resolvedAt + options.retentionMs);
     if (old.freshUntil < freshUntil) entries.set(name, { ...old, freshUntil });
   };

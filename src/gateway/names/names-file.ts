@@ -32,7 +32,7 @@ const lookEveryMs = 1_000;
  * @throws Failure `malformed_input` with a reason when it cannot be read now.
  */
 export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile {
-  let seen = markOf(path);
+  let seen: string | undefined = markOf(path);
   let names = readNamesFile(path);
   let lookedAt = clock();
   let fault: string | undefined;
@@ -50,8 +50,11 @@ export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile
       log.info("names were read again", { path, names: names.records.size });
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
+      // What the system did not give, it may give later without a change of the file.
+      if (error.cause instanceof Error && "syscall" in error.cause) seen = undefined;
+      const before = fault;
       fault = `NAMES_FILE could not be read again, its former names are in force: ${error.context["reason"]}.`;
-      log.error("names could not be read again", { path, error });
+      if (fault !== before) log.error("names could not be read again", { path, error });
     }
   };
 

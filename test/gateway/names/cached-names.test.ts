@@ -103,6 +103,15 @@ describe("what was resolved", () => {
     expect(gateway.questions).toHaveLength(2);
   });
 
+  test.each(faults.slice(0, 3))("is never an absence of before a fault: %s", async (_name, script) => {
+    const names = open();
+    gateway.scripts.set("a", { status: 404 });
+    expect(await find(names)).toBe("absent");
+    gateway.scripts.set("a", script);
+    now += 10_000;
+    for (let round = 0; round < 3; round++) expect(await find(names)).toBe("source_failed");
+  });
+
   test.each(faults.slice(0, 3))("is not given for ever: %s", async (_name, script) => {
     const names = open({ retentionMs: 100_000 });
     gateway.scripts.set("a", says("one"));
