@@ -32,6 +32,7 @@ import {
   finished,
   nullBytes,
   type Output,
+  ResponseTooLarge,
   type WriteValue,
 } from "./response-bytes.ts";
 import { createRootFields, type QueryIndex, type RootContext, tagBytesMax } from "./root-fields.ts";
@@ -67,7 +68,7 @@ export function createQueryExecutor({ index, signatures }: QuerySources): QueryE
     const roots = rootsOf(request.document, operation, scope);
     // One snapshot of the index for the whole response: pages, counts and root fields agree.
     const { writers, errors, defects } = await index.snapshot(() => resolveAll(roots, execution));
-    return { kind: "executed", body: writeBody(beginOutput(), writers, errors), defects };
+    return { kind: "executed", body: bodyOf(beginOutput, writers, errors), defects };
   };
 }
 
@@ -192,6 +193,20 @@ function introspect(field: SelectedField, { operation, scope, request }: Executi
   if (error !== undefined) throw error;
   const json = JSON.stringify(result.data?.[field.key] ?? null);
   return (out) => addText(out, json);
+}
+
+/** The body; of a response above the largest size only the error. */
+function bodyOf(
+  begin: () => Output,
+  writers: Resolution["writers"],
+  errors: readonly GraphQLFormattedError[],
+): Uint8Array<ArrayBuffer> {
+  try {
+    return writeBody(begin(), writers, errors);
+  } catch (error) {
+    if (!(error instanceof ResponseTooLarge)) throw error;
+    return writeBody(begin(), undefined, [...errors, { message: error.message }]);
+  }
 }
 
 function writeBody(

@@ -36,6 +36,15 @@ export type Shape<Source> = Readonly<{
 /** Bytes of the buffer that stays between responses; the page of a hundred rows takes 250 KB. */
 const storedBytes = 2 ** 20;
 
+/**
+ * Largest response: twice that is in memory at its end. A page of ordinary rows is far below; aliases can repeat each
+ * tag of a thousand rows thirty times. Bytes.
+ */
+export const responseBytesMax = 64 * 2 ** 20;
+
+/** A response above {@link responseBytesMax}. */
+export class ResponseTooLarge extends Error {}
+
 /** A UTF-16 unit takes at most three bytes of UTF-8. */
 const bytesPerUnitMax = 3;
 
@@ -57,11 +66,12 @@ export function finished({ bytes, size }: Output): Uint8Array<ArrayBuffer> {
   return bytes.slice(0, size);
 }
 
-/** Makes space for `count` more bytes. */
+/** Makes space for `count` more bytes. @throws ResponseTooLarge. */
 function reserve(out: Output, count: number): void {
   const needed = out.size + count;
   if (needed <= out.bytes.length) return;
-  const larger = new Uint8Array(Math.max(needed, out.bytes.length * 2));
+  if (needed > responseBytesMax) throw new ResponseTooLarge(`Response is larger than ${responseBytesMax} bytes`);
+  const larger = new Uint8Array(Math.min(responseBytesMax, Math.max(needed, out.bytes.length * 2)));
   larger.set(out.bytes.subarray(0, out.size));
   out.bytes = larger;
 }

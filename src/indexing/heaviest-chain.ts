@@ -30,6 +30,8 @@ type ChainChoiceParts = Readonly<{
 /** The tip to follow, and the nodes that have it. */
 export type ChosenChain = Readonly<{
   tip: NodeTip;
+  /** The nodes that stated this tip. */
+  backers: ReadonlySet<Node>;
   /** Requests to the nodes that stated this tip; others only for what these lack. */
   nodes: Pick<Nodes, "all" | "ask" | "distrust">;
   questions: ChainQuestions;
@@ -119,7 +121,7 @@ export function createChainChoice(parts: ChainChoiceParts): ChainChoice {
   const chosenOf = ({ tip, backers, weight }: Candidate, isDisputed: boolean): ChosenChain => {
     const own = isDisputed ? backedBy(nodes, backers) : nodes;
     const isHeavier = weight !== undefined && weight > (weights.ours() ?? -1n);
-    return { tip, nodes: own, questions: createChainQuestions(own), isDisputed, isHeavier };
+    return { tip, backers, nodes: own, questions: createChainQuestions(own), isDisputed, isHeavier };
   };
 
   /** The tip of whichever node responds. */
@@ -244,8 +246,9 @@ function createWeights({ nodes, reader, pool }: ChainChoiceParts) {
     return indexed?.weight;
   };
 
-  const headerOf = async (height: number, backers: (node: Node) => boolean, signal: AbortSignal) => {
-    const response = await nodes.ask((node, own) => node.blockText(height, own), signal, undefined, backers);
+  const headerOf = async (height: number, backers: ReadonlySet<Node>, signal: AbortSignal) => {
+    const isBacker = (node: Node) => backers.has(node);
+    const response = await nodes.ask((node, own) => node.blockText(height, own), signal, undefined, isBacker);
     return response.kind === "ok" ? response.value : undefined;
   };
 
@@ -259,7 +262,7 @@ function createWeights({ nodes, reader, pool }: ChainChoiceParts) {
       const name = nameOf(tip);
       const found = known.get(name);
       if (found !== undefined) return found;
-      const text = await headerOf(tip.height, (node) => backers.has(node), signal);
+      const text = await headerOf(tip.height, backers, signal);
       if (text === undefined) return { kind: "lacking", reason: "its nodes do not have its block" };
       const reason = await verify([text], undefined, signal);
       if (reason !== undefined) return { kind: "invalid", reason };
@@ -271,19 +274,14 @@ function createWeights({ nodes, reader, pool }: ChainChoiceParts) {
       return weightOf(block);
     },
     /** Why the headers of a branch do not outweigh the index; undefined when they do. */
-    ofBranch: async (
-      { tip, nodes: own }: ChosenChain,
-      from: number,
-      signal: AbortSignal,
-    ): Promise<Fault | undefined> => {
+    ofBranch: async ({ tip, backers }: ChosenChain, from: number, signal: AbortSignal): Promise<Fault | undefined> => {
       const needed = ours();
       let before = reader.blockText(from - 1)?.text;
       for (let height = from; needed !== undefined && height <= tip.height; height += headersAtOnce) {
         const count = Math.min(headersAtOnce, tip.height - height + 1);
-        const asked = Array.from({ length: count }, (_, at) =>
-          own.ask((node, asking) => node.blockText(height + at, asking), signal),
-        );
-        const headers = (await Promise.all(asked)).flatMap((each) => (each.kind === "ok" ? [each.value] : []));
+        // Headers of another node would be those of another branch, which show nothing about this one.
+        const asked = Array.from({ length: count }, (_, at) => headerOf(height + at, backers, signal));
+        const headers = (await Promise.all(asked)).filter((each) => each !== undefined);
         if (headers.length < count) return { kind: "lacking", reason: "its nodes do not have all of its blocks" };
         const reason = await verify(headers, before, signal);
         if (reason !== undefined) return { kind: "invalid", reason };

@@ -39,7 +39,7 @@ export type StagedOptions = Readonly<{
   nodes: Pick<Nodes, "ask" | "distrust">;
   /** Threads of `workers/verify.ts`. */
   verify: Pick<Pool<Workers["verify"]>, "run">;
-  index: Pick<IndexWriterCalls, "addStrayBlock" | "postponeMissing" | "queueBundles">;
+  index: Pick<IndexWriterCalls, "addStrayBlock" | "hurryMissing" | "queueBundles">;
   reader: Pick<IndexReader, "block" | "bundleRow" | "bundleStatus" | "row" | "tip">;
   content: Pick<Content, "keep">;
   /**
@@ -236,10 +236,10 @@ async function add(row: StagedRow, found: Found, parts: Parts): Promise<string |
   const place = { height: block.height, txIndex: transaction.txIndex, offset: -1 };
   const bundles = bundlesOf(row, transaction, { ...rows, place });
   if (data !== undefined) await content.keep({ id: row.id, dataRoot: "", size: data.length }, data);
+  // The search for missing transactions adds and reports it: it computes the places of the block's data first.
+  if (await index.hurryMissing(place, row.id, clock())) return "its block was followed without it";
   const isNew = reader.bundleRow(row.id) === undefined;
   if (isNew) staged.found(row.id);
-  // The search for missing transactions adds it now: it computes the places of the block's data first.
-  if (await index.postponeMissing(place, row.id, clock())) return "its block was followed without it";
   await index.addStrayBlock({ block, transactions: [transaction], missing: [], bundles });
   onFound(row.id, { hasBundle: bundles.length > 0, isNew });
   return undefined;

@@ -9,6 +9,7 @@ import { Failure } from "../../src/failures.ts";
 import type { ExecutionResult } from "../../src/graphql/execute.ts";
 import { schema } from "../../src/graphql/graphql-schema.ts";
 import type { RequestParameters } from "../../src/graphql/request-parameters.ts";
+import { responseBytesMax } from "../../src/graphql/response-bytes.ts";
 import { pendingHeight } from "../../src/store/index/place.ts";
 import { writeTransactionCursor } from "../support/transaction-cursor.ts";
 import { documents } from "./documents.ts";
@@ -390,6 +391,16 @@ describe("a large page", () => {
     expect(await count(wide.slice(0, 1_001), tagged)).toBeNull();
     expect(await count(wide, "first: 1")).toBe("1300");
     expect(await count(wide, `${tagged}, block: {min: 7}`)).toBe("0");
+  });
+
+  test("is an error when aliases make its response larger than the limit, and the next one is not", async () => {
+    const tags = Array.from({ length: 2_000 }, () => ({ name: "", value: "" }));
+    const run = executor(wide.slice(0, 100).map((row) => ({ ...row, tags })));
+    const aliases = Array.from({ length: 30 }, (_, index) => `${"a".repeat(62)}${index + 10}: value`).join(" ");
+    const message = `Response is larger than ${responseBytesMax} bytes`;
+    const query = `{ transactions(first: 100) { edges { node { tags { ${aliases} } } } } }`;
+    expect(JSON.parse(text(await run({ query })))).toEqual({ errors: [{ message }], data: null });
+    expect(page(await run({ query: query.replace("100", "3") })).edges).toHaveLength(3);
   });
 
   test("ends early when its tags exceed the response limit, and has a next page", async () => {

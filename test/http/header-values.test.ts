@@ -75,7 +75,7 @@ describe("X2: a Content-Type tag", () => {
   test.each(["; a", "; ", ";  ", ";\t ", " ;", "; a=b ", '; a="b" ', "; a=b; "])(
     "of %j again and again is rejected without looking far",
     (again) => {
-      const hostile = `${"text/html".padEnd(254 - again.length * 80, again.repeat(80))}@`;
+      const hostile = `${"text/html".padEnd(254, again)}@`;
       const startedAt = performance.now();
       for (let round = 0; round < 200; round++) expect(mediaTypeOf(hostile)).toBe(octets);
       // Where a pattern backtracks over all parts, the runtime gives up after a few seconds: 200 times.

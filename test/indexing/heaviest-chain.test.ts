@@ -131,15 +131,18 @@ type View = Readonly<{
   lacks: "blocks" | "everything" | undefined;
 }>;
 
-/** A node whose view the test changes. Once it has stated a tip of the view, `fails` tells of each request for it. */
-function nodeWith(name: string, view: () => View, fails: () => boolean): Node {
+/** How often a node fails that has stated a tip of its view: shares of the requests for its tip and for blocks. */
+const faults = { tip: 0.2, block: 0.03 } as const;
+
+/** A node whose view the test changes; `fails` decides about one request. */
+function nodeWith(name: string, view: () => View, fails: (share: number) => boolean): Node {
   let statedView: View | undefined;
   const calls = {
     url: `http://${name}`,
     info: async (): Promise<NodeResponse<string>> => {
       const current = view();
       const { tip, falseTip, lacks } = current;
-      if (lacks === "everything" || (statedView === current && fails())) return fault("connect", "closed");
+      if (lacks === "everything" || (statedView === current && fails(faults.tip))) return fault("connect", "closed");
       statedView = current;
       const stated = falseTip === undefined ? tip : falseTips[falseTip](tip).tip;
       return ok(JSON.stringify({ height: stated.height, current: stated.hash }));
@@ -147,7 +150,7 @@ function nodeWith(name: string, view: () => View, fails: () => boolean): Node {
     height: async () => fault("connect", "closed"),
     blockText: async (at: number | string): Promise<NodeResponse<string>> => {
       const { tip, falseTip, lacks } = view();
-      if (lacks === "everything") return fault("connect", "closed");
+      if (lacks === "everything" || fails(faults.block)) return fault("connect", "closed");
       if (lacks === "blocks" && at !== 0) return absent;
       const stated =
         falseTip === undefined ? undefined : falseTips[falseTip](tip).more.find(([height]) => height === at);
@@ -250,7 +253,7 @@ async function followSeed(seed: number): Promise<void> {
       nodeWith(
         `node-${index}`,
         () => views[index] ?? away,
-        () => random.chance(0.2),
+        (share) => random.chance(share),
       ),
     ),
     random,

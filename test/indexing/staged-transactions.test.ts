@@ -220,7 +220,8 @@ describe("a requested transaction", () => {
     expect(checked()).toEqual(expect.arrayContaining([...whole.block.checked]));
     time.now += 60_000;
     await tryAgain(plain.id, 1);
-    expect(found).toEqual([[plain.id, true, true]]);
+    // The search for missing transactions has reported it as new.
+    expect(found).toEqual([[plain.id, true, false]]);
     expect(writer.takeBundle()).toMatchObject({ id: plain.id, bypassFilter: true });
   });
 

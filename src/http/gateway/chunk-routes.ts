@@ -138,17 +138,20 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
     });
 }
 
-/**
- * Whether the response of a chunk never changes at its offset: proven, too deep to be forked away, and complete. The
- * path of its transaction may lack for a time, as long as the data of another one of its block cannot be read.
- */
+/** Whether the response of a chunk never changes at its offset: proven, too deep to be forked away, and complete. */
 function isFinal({ verified, stable, served }: FoundChunk): boolean {
-  return verified && stable && served.txPath.length > 0;
+  return verified && stable && isComplete(served);
+}
+
+/** The path of a transaction is missing while, or because, the data of another one of its block cannot be read. */
+function isComplete({ txPath }: FoundChunk["served"]): boolean {
+  return txPath.length > 0;
 }
 
 function chunkHeaders(found: FoundChunk, digest: Uint8Array) {
   return {
-    ETag: `"${encodeBase64url(digest)}"`,
+    // Another tag than the complete one: a cache must not keep an incomplete response on a 304.
+    ETag: `"${encodeBase64url(digest)}${isComplete(found.served) ? "" : ".u"}"`,
     "Cache-Control": isFinal(found) ? cacheControl.final : cacheControl.other,
     "X-AR-IO-Verified": String(found.verified),
   };

@@ -53,7 +53,8 @@ export type TokenPayments = Readonly<{
    *
    * @param text - The transaction's id in any spelling.
    * @throws Failure `token_not_supported`, `transaction_not_found`, `payment_rejected` with its reason,
-   *   `sender_excluded`; `transaction_fault` when the chain, the prices or the ledger is unreachable.
+   *   `sender_excluded`; `transaction_fault` when the chain, the prices or the ledger is unreachable, or
+   *   when the watch over the address has not begun.
    */
   submit: (token: Token, text: string, signal: AbortSignal) => Promise<Submitted>;
   /**

@@ -68,6 +68,7 @@ export function createIndexWriterCalls(
     addMissingTransaction: calling("addMissingTransaction"),
     setWeaveLayout: calling("setWeaveLayout"),
     postponeMissing: calling("postponeMissing"),
+    hurryMissing: calling("hurryMissing"),
     addItems: calling("addItems"),
     addImported: calling("addImported"),
     addPending: calling("addPending"),

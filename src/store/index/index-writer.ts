@@ -117,8 +117,10 @@ export type IndexWriter = PartMerges &
      * @param checks - New lists of verified and unverified fields; absent: unchanged.
      */
     setWeaveLayout: (block: BlockRef, layout: WeaveLayout, checks?: BlockChecks) => boolean;
-    /** Counts an attempt to fetch a missing transaction; false when it is not missing there. */
-    postponeMissing: (place: Place, id: Id, nextTryAtMs: number) => boolean;
+    /** Counts a failed attempt to fetch a missing transaction. */
+    postponeMissing: (place: Place, id: Id, nextTryAtMs: number) => void;
+    /** Makes a missing transaction due no later than that; false when it is not missing there. */
+    hurryMissing: (place: Place, id: Id, nextTryAtMs: number) => boolean;
     /** Adds items of a bundle and stores the bundle's progress. */
     addItems: (batch: ItemBatch) => ItemsAdded;
     /**
@@ -345,6 +347,7 @@ type ChainSteps = Pick<
   | "addMissingTransaction"
   | "setWeaveLayout"
   | "postponeMissing"
+  | "hurryMissing"
   | "addPending"
   | "removePending"
   | "expirePending"
@@ -432,6 +435,7 @@ function chainSteps(parts: Parts): ChainSteps {
         return true;
       }),
     postponeMissing: (place, id, nextTryAtMs) => step(() => chain.postponeMissing(place, id, nextTryAtMs)),
+    hurryMissing: (place, id, nextTryAtMs) => step(() => chain.hurryMissing(place, id, nextTryAtMs)),
     addPending: (added) => step(() => pending.add(added, unixSeconds(clock))),
     removePending: (ids) => step(() => pending.remove(ids)),
     expirePending: (beforeSeconds) => step(() => pending.expire(beforeSeconds)),

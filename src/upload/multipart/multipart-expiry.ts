@@ -128,12 +128,10 @@ async function tidy(parts: MultipartSweepParts, signal: AbortSignal): Promise<vo
     if (signal.aborted) return;
     if (writers.isOpen(id)) continue;
     const owner = await ledger.read((tx) => ownerOfFile(tx, id, files.nameOf(id)));
-    // Counted as stored; a finalization may have lost its database after the commit, and left it among the parts.
-    if (owner === "item") {
-      writers.forget(id);
-      onEnded(id);
-      continue;
-    }
+    // A finalization may have lost its database after the commit, and left the upload in the counts.
+    if (owner === "item") writers.forget(id);
+    if (owner === "item" || owner === undefined) onEnded(id);
+    if (owner === "item") continue;
     const tidied = owner === undefined ? removeOrphan(parts, id) : writers.count(owner);
     // One file that the disk cannot read does not prevent a start.
     await tidied.catch((error) => log.warn("a file of a multipart upload was not tidied", { uploadId: id, error }));

@@ -47,8 +47,10 @@ export type ChainTables = Readonly<{
   addMissing: (place: Place, id: TransactionRow["id"], dueAtMs: number) => void;
   /** Removes the mark of a missing transaction; false when that id is not missing there. */
   foundMissing: (place: Place, id: TransactionRow["id"]) => boolean;
-  /** False when that id is not missing there: it was found, or a reorg replaced the block. */
-  postponeMissing: (place: Place, id: TransactionRow["id"], dueAtMs: number) => boolean;
+  /** Without effect when another id is missing there, after a reorg. */
+  postponeMissing: (place: Place, id: TransactionRow["id"], dueAtMs: number) => void;
+  /** Makes a missing transaction due no later than that; false when that id is not missing there. */
+  hurryMissing: (place: Place, id: TransactionRow["id"], dueAtMs: number) => boolean;
   setWeaveLayout: (height: number, layout: WeaveLayout) => void;
   setChecks: (height: number, checks: BlockChecks) => void;
   known: (height: number) => KnownBlock | undefined;
@@ -77,6 +79,7 @@ export function createChainTables({ db, keys, rows, counts, journal }: ChainPart
   const addMissing = prepare(db, "INSERT OR IGNORE INTO missing VALUES (?, ?, 0, ?)");
   const dropMissing = prepare(db, "DELETE FROM missing WHERE n = ? AND id = ?");
   const postpone = prepare(db, "UPDATE missing SET attempts = attempts + 1, due_at = ? WHERE n = ? AND id = ?");
+  const hurry = prepare(db, "UPDATE missing SET due_at = min(due_at, ?) WHERE n = ? AND id = ?");
   const setSpan = prepare(db, `UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = ${placeSql("?", "0")}`);
   const setChecks = prepare(db, "UPDATE blocks SET checked = ?, unchecked = ? WHERE height = ?");
   const addParts = createTransactionParts(db);
@@ -122,7 +125,10 @@ export function createChainTables({ db, keys, rows, counts, journal }: ChainPart
       counts.add("missingTransactions", -changes);
       return changes > 0;
     },
-    postponeMissing: (place, id, dueAtMs) => postpone.run(dueAtMs, packPlace(place), idBytes(id)).changes > 0,
+    postponeMissing: (place, id, dueAtMs) => {
+      postpone.run(dueAtMs, packPlace(place), idBytes(id));
+    },
+    hurryMissing: (place, id, dueAtMs) => hurry.run(dueAtMs, packPlace(place), idBytes(id)).changes > 0,
     setWeaveLayout: (height, layout) => {
       for (const { txIndex, start, end } of layout) setSpan.run(start, end, placeHigh({ height, txIndex, offset: -1 }));
     },
