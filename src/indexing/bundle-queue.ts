@@ -56,7 +56,7 @@ export type Bundles = Readonly<{
 /** A bundle fails after its thread died or hung this often. */
 export const workerFailuresMax = 3;
 
-/** The longest timer: a step ends with its bundle, whose outcome is stored as soon as the disk takes it. Milliseconds. */
+/** The longest timer: a step ends with its bundle, whose outcome is stored as soon as the disk takes it. */
 const stepTimeoutMs = 2 ** 31 - 1;
 
 /** Waits after a failure of the index itself. */

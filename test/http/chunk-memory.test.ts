@@ -6,9 +6,13 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import type { BlockHash, Id } from "../../src/arweave/id.ts";
+import { buildTxTree } from "../../src/arweave/tx-root.ts";
+import { minerWallet } from "../../src/dev/devnet/wallets.ts";
+import { writeJson } from "../../src/lib/json.ts";
 import { makeData, openDataNode } from "../chain/data-node.ts";
 import { isSame, locatedOf, openHarness } from "../content/content-harness.ts";
 import { emptyReader, openGatewayServer } from "../support/gateway-server.ts";
+import { makeSample } from "../support/sample-block.ts";
 
 const kib256 = 262_144;
 const closers: (() => Promise<void>)[] = [];
@@ -17,8 +21,8 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** A gateway that followed a transaction of ten chunks, which a node has. */
-async function openFixture(tipHeight: number, responseCacheBytesMax = 64 * 2 ** 20) {
+/** A gateway that followed a transaction of ten chunks, which a node has. The block's tree may be unavailable. */
+async function openFixture(tipHeight: number, responseCacheBytesMax = 64 * 2 ** 20, blocks = { areKnown: true }) {
   const data = makeData(1, 10 * kib256);
   const node = await openDataNode(data);
   closers.push(node.stop);
@@ -28,12 +32,20 @@ async function openFixture(tipHeight: number, responseCacheBytesMax = 64 * 2 ** 
   harness.index.set(id, locatedOf(id, data.root));
   const place = { height: 100, txIndex: 0, offset: -1 };
   const span = { id, place, start: weaveStart, end: weaveStart + BigInt(size), format: 2, dataRoot } as const;
+  const transactions = [{ id, txIndex: 0, format: 2, dataSize: size, dataRoot }] as const;
+  const { root, size: blockSize } = buildTxTree(transactions, "plain");
+  const weaveSize = `${weaveStart + blockSize}`;
+  const sample = { shape: "2.9", wallet: minerWallet("chunks"), txs: [id], txRoot: root, blockSize } as const;
+  const block = makeSample({ ...sample, change: { weave_size: weaveSize } });
   const gateway = openGatewayServer({
     content: harness.content,
     nodes: harness.nodes,
     reader: {
       ...emptyReader,
       tip: () => ({ height: tipHeight, hash: "" as BlockHash, timestamp: 0 }),
+      block: () => (blocks.areKnown ? { ...block, txCount: 1 } : undefined),
+      blockText: () => ({ text: writeJson(block.fields), checked: [], unchecked: [] }),
+      transactionsOfBlock: () => transactions,
       transactionAt: (at) => (at >= span.start && at < span.end ? span : undefined),
     },
     settings: { responseCacheBytesMax },
@@ -103,6 +115,22 @@ test("a chunk that a fork can still replace is not stored", async () => {
   const { url, pathOf, isInMemory } = await openFixture(101);
   expect((await fetch(`${url}${pathOf(0)}`)).headers.get("cache-control")).toBe("public, max-age=60");
   expect(isInMemory(pathOf(0))).toBe(false);
+});
+
+test("a chunk whose block is not at hand has another tag, and no cache keeps it", async () => {
+  const blocks = { areKnown: false };
+  const { data, url, pathOf, isInMemory } = await openFixture(1_000, undefined, blocks);
+  const tag = createHash("sha256").update(data.bytes.subarray(0, kib256)).digest("base64url");
+  for (const suffix of ["", "/data"]) {
+    const path = pathOf(0, suffix);
+    const incomplete = await fetch(`${url}${path}`);
+    const named = ["etag", "cache-control"].map((name) => incomplete.headers.get(name));
+    expect([named, isInMemory(path)]).toEqual([[`"${tag}.u"`, "public, max-age=60"], false]);
+    blocks.areKnown = true;
+    const complete = await fetch(`${url}${path}`, { headers: { "if-none-match": `"${tag}.u"` } });
+    expect([complete.status, complete.headers.get("etag"), isInMemory(path)]).toEqual([200, `"${tag}"`, true]);
+    blocks.areKnown = false;
+  }
 });
 
 test("a client that reads chunk after chunk evicts no content from memory", async () => {
