@@ -79,7 +79,7 @@ export async function openSqlFolder(options: SqlOptions): Promise<SqlFolder | un
 }
 
 /** `EXPLAIN`, which may execute the statement that it explains, with its options. */
-const explainPrefix = /^explain(?:\s+analyze)?(?:\s*\((?:format|analyze|[\s,\w])*\))?\s+/i;
+const explainPrefix = /^explain(?:\s+analyze)?(?:\s*\([\s,\w]*\))?\s+/i;
 
 /** Spaces, comments and opening parentheses. */
 const blankPrefix = /^(?:[\s(]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)+/;

@@ -60,15 +60,37 @@ const schemaVersion = "2";
  * Writes a partition, unless the run has written it before, and removes the files that it replaces.
  *
  * @returns Its files; undefined when the run had written it.
+ * @throws Error also when files of an earlier run have more rows, and the index has pruned some of these heights.
  */
 export function exportPartition(
   request: PartitionRequest,
-  index: Pick<ExportRows, "blocks" | "rows">,
+  index: Pick<ExportRows, "blocks" | "rows" | "prunedItems">,
 ): Promise<readonly ExportedFile[] | undefined> {
   return convertPartition(request, {
     blocks: async (start, end) => index.blocks(start, end),
     batches: (start, end) => [index.rows(start, end)],
+    check: (files) => checkPruned(request, files, index),
   });
+}
+
+/** An export after a pruning must not replace the only copy of what was pruned. */
+function checkPruned(
+  { folder, start, end }: PartitionRequest,
+  files: readonly ExportedFile[],
+  index: Pick<ExportRows, "prunedItems">,
+): void {
+  const replaced = writtenPartitions(folder).filter((each) => each.start >= start && each.end <= end);
+  const rowsBefore = rowsOf(replaced.flatMap((each) => readPartitionFiles(folder, each) ?? []));
+  const pruned = rowsBefore > rowsOf(files) ? index.prunedItems(start, end) : 0;
+  if (pruned === 0) return;
+  throw new Error(
+    `the index has pruned ${pruned} items of the heights ${start} to ${end}, which the files in ${folder} may have: ` +
+      "export to another folder",
+  );
+}
+
+function rowsOf(files: readonly ExportedFile[]): number {
+  return files.filter(({ table }) => table === "transactions").reduce((sum, { rows }) => sum + rows, 0);
 }
 
 /** The rows of a partition. */
@@ -77,6 +99,8 @@ export type PartitionSource = Readonly<{
   blocks: (start: number, end: number) => Promise<readonly ExportBlock[]>;
   /** In place order; batches are read as they are needed. */
   batches: (start: number, end: number) => Iterable<Iterable<ExportRow>> | AsyncIterable<Iterable<ExportRow>>;
+  /** Throws when the files must not replace those of an earlier run. */
+  check?: (files: readonly ExportedFile[]) => void;
 }>;
 
 /** Writes a partition from another source than the index; otherwise as `exportPartition`. */
@@ -115,10 +139,21 @@ async function writePartition(request: PartitionRequest, source: PartitionSource
     }
     await writeRows(request, source.batches(start, end), { transactions, tags, postings });
     const files = await finishAll(sinks);
+    checkFiles(request, files, source);
     writeRecord(request, files);
     return files;
   } catch (error) {
     await Promise.all(sinks.map((sink) => sink.discard()));
+    throw error;
+  }
+}
+
+/** Removes the files when they must not replace others. */
+function checkFiles({ folder }: PartitionRequest, files: readonly ExportedFile[], { check }: PartitionSource): void {
+  try {
+    check?.(files);
+  } catch (error) {
+    for (const { path } of files) rmSync(join(folder, path));
     throw error;
   }
 }

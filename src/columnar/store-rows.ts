@@ -129,6 +129,7 @@ async function* candidates(
   let { groups } = query;
   let found = 0;
   let isOrdered = groups.length < 2;
+  let leastSize = 1;
   for (let window = walk.take(walk.firstSize()); window.length > 0; ) {
     if (!isOrdered) {
       const counts = await countKeys(store, groups, window, signal);
@@ -141,7 +142,11 @@ async function* candidates(
       yield places;
     }
     const growth = (missing() / Math.max(1, found)) * windowReserve;
-    window = walk.take(Math.ceil(walk.taken() * (found === 0 ? Math.max(windowGrowthMin, growth) : growth)));
+    const wanted = Math.ceil(walk.taken() * (found === 0 ? Math.max(windowGrowthMin, growth) : growth));
+    const size = Math.max(leastSize, wanted);
+    // A page that lacks only its last row, which may not exist, must not be searched height by height.
+    leastSize = 2 * size;
+    window = walk.take(size);
   }
 }
 

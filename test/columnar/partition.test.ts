@@ -277,6 +277,27 @@ describe("writing a partition again", () => {
     expect([await write(), await write(), await write("two")]).toEqual([true, false, true]);
   });
 
+  test("keeps the files of an earlier run when the index has pruned some of their items since", async () => {
+    using folder = temporaryFolder();
+    using other = temporaryFolder();
+    const { file, index, end } = openChain();
+    try {
+      const request = { ...requestOf(folder.path), end };
+      await exportPartition(request, index);
+      const before = await readTable(folder.path, "transactions");
+      const bounds = { ingestedBeforeSeconds: 4_000_000_000, startHeight: 100, endHeight: end };
+      expect(file.writer.pruneItems(bounds)).toBeGreaterThan(0);
+      const again = exportPartition({ ...request, runId: "two" }, index);
+      await expect(again).rejects.toThrow(/^the index has pruned \d+ items of the heights 100 to \d+, which the files in /);
+      expect(await readTable(folder.path, "transactions")).toEqual(before);
+      expect(parquetFiles(folder.path, "transactions").every((path) => path.endsWith("_one.parquet"))).toBe(true);
+      expect(await exportPartition({ ...request, folder: other.path }, index)).toBeDefined();
+    } finally {
+      index.close();
+      file[Symbol.dispose]();
+    }
+  });
+
   test("replaces smaller partitions within its heights", async () => {
     using folder = temporaryFolder();
     await exportPartition(requestOf(folder.path, { end: 105 }), chain.index);

@@ -63,6 +63,8 @@ export type ExportRows = Readonly<{
   blocks: (start: number, end: number) => ExportBlock[];
   /** Transactions and data items of a range of heights, both inclusive, in place order. */
   rows: (start: number, end: number) => Generator<ExportRow>;
+  /** Number of pruned data items of a range of heights, both inclusive: `rows` does not have them. */
+  prunedItems: (start: number, end: number) => number;
   close: () => void;
 }>;
 
@@ -88,10 +90,12 @@ export function openExportRows(path: string): ExportRows {
     `SELECT hash, height, previous, timestamp, tx_count AS transactionCount, block_size AS blockSize, t.body
      FROM blocks b LEFT JOIN block_texts t USING (height) WHERE b.height BETWEEN ? AND ? ORDER BY b.height`,
   );
+  const pruned = prepareQuery<{ count: number }>(db, "SELECT count(*) AS count FROM pruned_items WHERE n BETWEEN ? AND ?");
   return {
     stableHeight: () => Math.max(-1, (tip.get()?.height ?? -1) - stableDepth),
     blocks: (start, end) => blocks.all(start, end).map(exportBlock),
     rows: createRows(db),
+    prunedItems: (start, end) => pruned.get(packHeight(start), packHeight(end + 1) - 1n)?.count ?? 0,
     close: () => closeDatabase(db),
   };
 }
