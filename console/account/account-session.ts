@@ -43,11 +43,15 @@ export async function findAccountTestWallet(signal: AbortSignal): Promise<Accoun
   return wallet && { ...wallet, name: "Test wallet", owner: toBase64url(wallet.owner) };
 }
 
+/** Time for the request after the signature. */
+const signInMs = 60_000;
+
 /** Signs in. Rejects when the user or the service declines. */
-export async function signIn({ name, address, owner, sign }: AccountWallet, signal: AbortSignal): Promise<Session> {
+export async function signIn({ name, address, owner, sign }: AccountWallet): Promise<Session> {
   const nonce = randomKey();
   const signature = toBase64url(await sign(utf8(nonce)));
   const headers = { "x-nonce": nonce, "x-signature": signature, "x-public-key": owner };
+  const signal = AbortSignal.timeout(signInMs);
   const response = await fetchRoute(`${historyPath}?limit=1`, signal, { headers });
   const authorization = response.headers.get("authorization");
   if (!response.ok) throw await faultOf(response);
@@ -62,14 +66,25 @@ const tokenMs = 55 * 60_000;
 
 const storageKey = "cairn-account";
 
+/** Stores the session for this tab; without effect where the browser lets pages store nothing. */
 export function storeSession(session: Session | undefined): void {
-  if (session === undefined) sessionStorage.removeItem(storageKey);
-  else sessionStorage.setItem(storageKey, JSON.stringify(session));
+  const storage = tabStorage();
+  if (session === undefined) storage?.removeItem(storageKey);
+  else storage?.setItem(storageKey, JSON.stringify(session));
+}
+
+/** The storage of this tab; undefined where its user has forbidden it, for which browsers throw. */
+function tabStorage(): Storage | undefined {
+  try {
+    return sessionStorage;
+  } catch {
+    return undefined; // the page keeps the session itself, until it is left
+  }
 }
 
 /** The stored session while its token is valid. */
 export function storedSession(): Session | undefined {
-  const text = sessionStorage.getItem(storageKey);
+  const text = tabStorage()?.getItem(storageKey) ?? null;
   if (text === null) return undefined;
   const { name, address, token, expiresAt } = objectOf(text);
   if (typeof name !== "string" || typeof address !== "string" || typeof token !== "string") return undefined;

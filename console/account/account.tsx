@@ -52,7 +52,7 @@ function SignIn({ onSession }: Readonly<{ onSession: (session: Session) => void 
   const [fault, setFault] = useState("");
   const begin = (wallet: AccountWallet) => {
     setFault("");
-    signIn(wallet, AbortSignal.timeout(signInMs)).then(onSession, (error) =>
+    signIn(wallet).then(onSession, (error) =>
       setFault(`The wallet was not signed in: ${faultText(error)}`),
     );
   };
@@ -78,9 +78,6 @@ function SignIn({ onSession }: Readonly<{ onSession: (session: Session) => void 
     </>
   );
 }
-
-/** Time for the request after the signature. */
-const signInMs = 60_000;
 
 /** Time between two readings of the credits. */
 const balanceEveryMs = 5_000;

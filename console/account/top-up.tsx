@@ -180,7 +180,10 @@ function Offer({ purchase, places, rate }: OfferProps) {
     setLeaving(true);
     setFault("");
     openCheckout(purchase, AbortSignal.timeout(checkoutMs)).then(
-      (page) => location.assign(page),
+      (page) => {
+        location.assign(page);
+        setTimeout(() => setLeaving(false), leavingMs);
+      },
       (reason) => {
         setLeaving(false);
         setFault(reason.message);
@@ -212,6 +215,9 @@ function Offer({ purchase, places, rate }: OfferProps) {
 
 /** Time for the provider to open a session. */
 const checkoutMs = 60_000;
+
+/** Time after which a payer who stopped the navigation may begin another one. */
+const leavingMs = 10_000;
 
 /** The fee of the service. */
 function feesOf(fees: readonly Readonly<{ adjustmentAmount: string }>[], places: number, currency: string) {

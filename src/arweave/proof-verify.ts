@@ -333,9 +333,22 @@ export function checkTransaction(
   const result = verifyTransaction(transaction);
   if (!result.valid) throw malformed(result.reason);
   const signedRoot = checkHeader(transaction, shown);
-  if (transaction.format === 1 && block === undefined)
+  if (transaction.format === 1 && block === undefined) {
     notes.open.push("format 1 joins its fields without marks: without a block they may be cut elsewhere");
+    if (!isCutOneWay(transaction)) return undefined;
+  }
   return isOwnerKnown(question, transaction, notes) ? signedRoot : undefined;
+}
+
+/**
+ * Whether a signature of format 1 fits no other fields, by what the chain requires since 2.4: the data does not end with
+ * a digit, which could be the quantity's, and no target, which could be the data's, comes without a quantity.
+ */
+function isCutOneWay({ data, target, quantity, denomination }: Transaction): boolean {
+  if (denomination !== "") return true; // signed as a deep hash
+  const last = decodeBase64url(data)?.at(-1) ?? 0;
+  const endsWithDigit = last >= 0x30 && last <= 0x39;
+  return !endsWithDigit && (quantity > 0n || target === "");
 }
 
 /**

@@ -273,7 +273,11 @@ export async function acceptLoss(config: Config, name: string): Promise<number> 
 function setAside({ known, found, finding }: ExaminedDatabase): string {
   const name = shortName(known);
   if (finding?.fault === "moved") return `the next start uses ${name}, and its credits`;
-  if (found.kind === "absent") return `the next start creates a new ${name}`;
+  const aside = `${known.path}.${new Date().toISOString().replace(/[:.]/g, "-")}`;
+  if (found.kind === "absent") {
+    if (known.place === "file") moveLog(known.path, aside);
+    return `the next start creates a new ${name}`;
+  }
   if (known.place === "PostgreSQL") {
     if (finding === undefined) throw nothingLost(name);
     return `the next start uses the database of LEDGER_URL as it is`;
@@ -281,11 +285,15 @@ function setAside({ known, found, finding }: ExaminedDatabase): string {
   const isBroken = found.kind === "damaged" || found.kind === "empty" || isDamagedWithin(known.path);
   if (!isBroken && finding?.fault === "foreign") return `the next start uses ${name} as it is`;
   if (!isBroken && known.rebuilt === undefined) throw nothingLost(name);
-  const aside = `${known.path}.${new Date().toISOString().replace(/[:.]/g, "-")}`;
+  moveLog(known.path, aside);
   renameSync(known.path, aside);
-  if (existsSync(`${known.path}-wal`)) renameSync(`${known.path}-wal`, `${aside}-wal`);
-  rmSync(`${known.path}-shm`, { force: true });
   return `the old file is now ${aside}, and the next start creates a new ${name}`;
+}
+
+/** Renames the log of a database, which belongs to no other file. */
+function moveLog(path: string, aside: string): void {
+  if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${aside}-wal`);
+  rmSync(`${path}-shm`, { force: true });
 }
 
 function nothingLost(name: string): Error {

@@ -65,7 +65,9 @@ export async function runGet(options: GetOptions): Promise<number> {
     const path = join(folder, "content");
     const verification = await download({ ...assumptions, gateway, path, signal: stop.signal });
     const { outcome, size = 0 } = verification;
-    if (outcome !== "proven" && outcome !== "signed") {
+    // Who names a block wants the content that is in it.
+    const isEnough = outcome === "proven" || (outcome === "signed" && blockHash === undefined);
+    if (!isEnough) {
       process.stderr.write(`${printable(faultText(verification))}\n`);
       return exitCodes.failed;
     }

@@ -294,8 +294,8 @@ async function verifySample(
     const request = { id, http, gateway, anchor: { kind: "none" }, range, owner } as const;
     const { outcome, fault } = await verifyAtGateway(request, stop.signal);
     if (outcome === "rejected") throw new Error(`the row of ${id} is wrong: ${fault?.reason ?? outcome}`);
-    if (outcome === "unavailable") unavailable += 1;
-    else verified += 1;
+    if (outcome === "proven") verified += 1;
+    else unavailable += 1;
   });
   if (unavailable > verified) throw new Error(`the gateway has no proof of ${unavailable} of ${rows.length} rows`);
   return { verified, unavailable };

@@ -16,6 +16,8 @@ export type TokenBuckets = Readonly<{
   waitMs: (key: string) => number;
   /** Takes tokens, also from an empty bucket. @param tokens - 0 or more. */
   take: (key: string, tokens: number) => void;
+  /** Puts tokens back, up to the capacity. @param tokens - 0 or more. */
+  give: (key: string, tokens: number) => void;
   count: () => number;
 }>;
 
@@ -54,6 +56,10 @@ export function createTokenBuckets(options: TokenBucketsOptions): TokenBuckets {
       const hash = hashOf(key);
       const left = Math.max(-capacity, filled(buckets.get(hash)) - tokens);
       buckets.set(hash, { tokens: left, at: clock() });
+    },
+    give: (key, tokens) => {
+      const hash = hashOf(key);
+      buckets.set(hash, { tokens: Math.min(capacity, filled(buckets.get(hash)) + tokens), at: clock() });
     },
     count: () => buckets.size,
   };

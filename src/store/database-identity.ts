@@ -5,7 +5,7 @@
  * @module
  */
 import { Database } from "bun:sqlite";
-import { existsSync, renameSync, statSync } from "node:fs";
+import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { writeSynced } from "./durable-file.ts";
 import { closeDatabase, inTransaction, isDamage, openForReading, prepareQuery } from "./sqlite.ts";
 
@@ -79,6 +79,8 @@ export function writeIdentity(path: string, identity: DatabaseIdentity, options:
   }
   const draft = `${path}.new`;
   writeSynced(draft, newFile(identity, options));
+  // SQLite would apply the log of a lost file to the new one.
+  for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
   renameSync(draft, path);
 }
 

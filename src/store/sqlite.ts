@@ -144,9 +144,9 @@ export function lockFile(path: string): Unlock | undefined {
   return () => db.close();
 }
 
-/** Removes a closed database with its log: SQLite would apply a leftover log to the next file of that name. */
+/** Removes a closed database, its log first: SQLite would apply a leftover log to the next file of that name. */
 export function removeDatabase(path: string): void {
-  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
+  for (const suffix of ["-wal", "-shm", ""]) rmSync(path + suffix, { force: true });
 }
 
 /** Runs work in one transaction: everything is written, or nothing when the work throws. */

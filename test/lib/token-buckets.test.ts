@@ -31,6 +31,16 @@ describe("a bucket", () => {
     expect(buckets.waitMs("a")).toBe(1_000);
   });
 
+  test("gets tokens back, never beyond its capacity", () => {
+    const buckets = bucketsOf(2, 1);
+    buckets.take("a", 3);
+    buckets.give("a", 1);
+    expect(buckets.waitMs("a")).toBe(1_000);
+    buckets.give("a", 5);
+    buckets.take("a", 2);
+    expect(buckets.waitMs("a")).toBe(1_000);
+  });
+
   test("owes at most its capacity", () => {
     const buckets = bucketsOf(10, 1);
     buckets.take("a", 1_000_000);

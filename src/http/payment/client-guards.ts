@@ -15,7 +15,8 @@ import { contextOf } from "../request-context.ts";
 /** Limits the failed attempts of each client. */
 export type FailedAttemptGuard = Readonly<{
   /**
-   * Runs `work`, and counts it if it fails in the way that the guard limits.
+   * Runs `work`, and counts it if it fails in the way that the guard limits, or if it is aborted. While it runs it
+   * counts as well: else attempts at the same time would have no limit.
    * @throws Failure `too_many_requests` when the client has no attempt left; what `work` throws.
    */
   guarded: <Result>(request: Request, work: () => Promise<Result>) => Promise<Result>;
@@ -48,11 +49,13 @@ export function createPromoGuard(clock: Clock, seed: number): FailedAttemptGuard
 }
 
 /**
- * Counts reports of payments that do not exist: each costs requests to a server of the chain, and a wait of a second.
+ * Counts reports of payments that do not exist, or are no payments: each costs requests to a server of the chain, and
+ * one that does not exist a wait of a second.
  * @param seed - Secret.
  */
 export function createReportGuard(clock: Clock, seed: number): FailedAttemptGuard {
-  return createFailedAttemptGuard(reportLimit, ({ code }) => code === "transaction_not_found", clock, seed);
+  const counted: ReadonlySet<string> = new Set(["transaction_not_found", "payment_rejected"]);
+  return createFailedAttemptGuard(reportLimit, ({ code }) => counted.has(code), clock, seed);
 }
 
 /**
@@ -74,10 +77,13 @@ function createFailedAttemptGuard(
   return {
     guarded: async (request, work) => {
       const client = attempts.check(request);
+      attempts.count(client);
       try {
-        return await work();
+        const result = await work();
+        attempts.giveBack(client);
+        return result;
       } catch (error) {
-        if (error instanceof Failure && isCounted(error)) attempts.count(client);
+        if (error instanceof Failure && !isCounted(error)) attempts.giveBack(client);
         throw error;
       }
     },
@@ -94,5 +100,6 @@ function createAttempts(limit: AttemptLimit, clock: Clock, seed: number) {
       return client;
     },
     count: (client: string): void => buckets.take(client, 1),
+    giveBack: (client: string): void => buckets.give(client, 1),
   };
 }

@@ -120,6 +120,15 @@ describe("POST /account/balance/{token}", () => {
     expect((await report("ethereum", hash)).status).toBe(202);
   });
 
+  test("limits reports of what pays someone else, and of many at the same time", async () => {
+    ethereum.send(hash, { transfers: [] });
+    const ids = Array.from({ length: 103 }, (_, round) => (round % 2 === 0 ? hash : testHash(round)));
+    const statuses = await Promise.all(ids.map(async (id) => (await report("ethereum", id)).status));
+    expect(new Set(statuses)).toEqual(new Set([400, 404, 429]));
+    expect(statuses.filter((status) => status === 429)).toHaveLength(3);
+    expect((await report("ethereum", hash)).status).toBe(429);
+  });
+
   test("L: responds 400 with the failed record for what the chain did not carry out", async () => {
     ethereum.send(hash, { transfers: [transferOf(alice, 100n)], succeeded: false });
     ethereum.mine(3);
