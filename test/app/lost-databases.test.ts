@@ -137,6 +137,27 @@ test("N7: a damaged cache with a log beside it, as a kill leaves it, begins anew
   expect(second.lines).toEqual([]);
 });
 
+test.each(["index", "content"] as const)("N7: a lost %s whose log a kill has left is built again", async (name) => {
+  const root = copyOf();
+  const path = fileOf(root, name);
+  const db = new Database(path);
+  db.run("PRAGMA wal_autocheckpoint = 0");
+  db.run("CREATE TABLE beside (at INTEGER)");
+  const stored = ["-wal", "-shm"].map((suffix) => [path + suffix, readFileSync(path + suffix)] as const);
+  db.close();
+  faults.missing(path, name);
+  for (const [file, bytes] of stored) writeFileSync(file, bytes);
+  const first = createRecordingLog();
+  await start(root, first.log);
+  expect(first.lines.map(({ message }) => message)).toEqual([expect.stringContaining("is missing")]);
+  const again = new Database(path);
+  expect(again.query("SELECT name FROM sqlite_schema WHERE name = 'beside'").all()).toEqual([]);
+  again.close();
+  const second = createRecordingLog();
+  await start(root, second.log);
+  expect(second.lines).toEqual([]);
+});
+
 describe("N7: the start, of one database of a folder", () => {
   test.each(rows)("%s that is %s: %p", async (name, fault, outcome) => {
     const root = copyOf();

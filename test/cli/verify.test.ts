@@ -22,6 +22,7 @@ import { readBlock } from "../../src/arweave/block.ts";
 import type { Anchor } from "../../src/arweave/proof-verify.ts";
 import { shieldNames } from "../../src/cli/run.ts";
 import { verifyAtGateway } from "../../src/cli/verify-gateway.ts";
+import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
@@ -168,6 +169,27 @@ describe("at a malicious gateway", () => {
     tamper = () => undefined;
     expect(["rejected", "unavailable"]).toContain(verification.outcome);
     expect(JSON.stringify(verification.fault)).toContain(reason);
+  });
+
+  test("that cuts the fields of a format 1 transaction elsewhere, nothing is signed", async () => {
+    const { id, bytes } = chain.pendingFirst;
+    const addressSize = 32;
+    const size = bytes.length - addressSize;
+    tamper = (path, { status }, body) => {
+      if (path.startsWith("/raw/")) return new Response(body.slice(addressSize), { status });
+      if (!path.startsWith("/svc/proof/")) return undefined;
+      const each = JSON.parse(new TextDecoder().decode(body));
+      const target = encodeBase64url(bytes.subarray(0, addressSize));
+      const fields = { ...JSON.parse(each.transaction.text), target, data: "", data_size: "0", data_root: "" };
+      const text = JSON.stringify(fields);
+      const dataAt = text.indexOf('"data":"') + '"data":"'.length;
+      const transaction = { ...each.transaction, text, data_at: dataAt, data_size: size, data_root: "" };
+      return Response.json({ ...each, size, range: { start: 0, end: size }, transaction });
+    };
+    const { outcome, fault, open } = await verify(id, undefined, `http://127.0.0.1:${liar.port}`);
+    tamper = () => undefined;
+    expect([outcome, fault?.reason]).toEqual(["rejected", "it is in no block yet"]);
+    expect(open).toContainEqual(expect.stringContaining("format 1 joins its fields without marks"));
   });
 
   test("with a wrong place of the second part, nothing is proven", async () => {
@@ -357,6 +379,11 @@ describe("cairn get", () => {
       expect(errors).toContain(reason);
     }
     expect(existsSync(target)).toBe(false);
+  });
+
+  test("writes nothing of what is in no block when a block is named", async () => {
+    const { code, out, errors } = await get(pendingFirst.id, "--gateway", gateway, "--block-hash", block.hash);
+    expect([code, out.length, errors]).toEqual([1, 0, expect.stringContaining("it is in no block yet")]);
   });
 
   test("ends without an error when the reader of its output wants no more", async () => {

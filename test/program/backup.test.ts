@@ -11,6 +11,7 @@ import { join, resolve } from "node:path";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { cursorText } from "../../src/store/index/journal/journal-cursor.ts";
+import { openOutbox } from "../../src/store/outbox.ts";
 import { runCairn } from "../cli/command.ts";
 import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
 import { rsaKeys } from "../support/rsa-keys.ts";
@@ -237,6 +238,14 @@ describe("rejected", () => {
   ])("%s", async (_, words, dataFolder, reason) => {
     const { code, err } = await cairn(words, at(dataFolder));
     expect([code, err]).toEqual([2, expect.stringContaining(reason)]);
+  });
+
+  test("a database that only other settings use is backed up too", async () => {
+    mkdirSync(at("with webhooks"));
+    cpSync(at("restored"), at("with webhooks"), { recursive: true });
+    openOutbox(join(at("with webhooks"), "webhooks.sqlite"), ["http://127.0.0.1:1/"], Date.now).close();
+    const { code } = await cairn(["backup", at("of webhooks")], at("with webhooks"));
+    expect([code, existsSync(join(at("of webhooks"), "webhooks.sqlite"))]).toEqual([0, true]);
   });
 
   test("a damaged database is not backed up", async () => {
