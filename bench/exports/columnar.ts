@@ -112,6 +112,7 @@ function generatedRows(items: number): ExportRows {
       const last = Math.min(items, (end + 1) * itemsPerHeight);
       for (let item = start * itemsPerHeight; item < last; item += 1) yield exportedRow(item);
     },
+    prunedItems: () => 0,
     close: () => undefined,
   };
 }

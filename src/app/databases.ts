@@ -7,7 +7,7 @@
  * database that ever held anything is recorded.
  * @module
  */
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { Config } from "../config/settings.ts";
 import type { HealthCheck } from "../gateway/health.ts";
@@ -263,12 +263,17 @@ export type Examination = Readonly<{
 const alwaysThere: readonly DatabaseName[] = ["ledger", "moderation", "administration"];
 
 /**
- * Examines all databases that the settings use, and those that are there from other settings. Writes nothing.
+ * Examines databases. Writes nothing.
  *
+ * @param isWanted - By default those that the settings use.
  * @throws Error when a file cannot be opened, or the server cannot be reached.
  */
-export async function examineDatabases(folder: DataFolder, settings: Settings): Promise<Examination> {
-  const used = knownDatabases(folder, settings).filter(({ isUsed, path }) => isUsed || existsSync(path));
+export async function examineDatabases(
+  folder: DataFolder,
+  settings: Settings,
+  isWanted = ({ isUsed }: KnownDatabase): boolean => isUsed,
+): Promise<Examination> {
+  const used = knownDatabases(folder, settings).filter(isWanted);
   const found: (readonly [KnownDatabase, FoundDatabase])[] = [];
   for (const known of used) found.push([known, await find(known, settings.LEDGER_URL)]);
   const written = readDatabaseRecord(folder.databases);
@@ -306,8 +311,7 @@ function recordFrom(found: readonly (readonly [KnownDatabase, FoundDatabase])[])
  * @throws Misuse when a database that cannot be rebuilt is lost; errors of the system.
  */
 export async function claimDatabases(folder: DataFolder, settings: Settings, log: Log): Promise<void> {
-  const { databases: examined, record, isRecordLost } = await examineDatabases(folder, settings);
-  const databases = examined.filter(({ known }) => known.isUsed);
+  const { databases, record, isRecordLost } = await examineDatabases(folder, settings);
   const findings = databases.flatMap(({ finding }) => (finding === undefined ? [] : [finding]));
   const rejected = findings.filter(({ outcome }) => outcome === "rejected");
   if (rejected.length > 0) throw misuse(rejected.map(({ sentence }) => sentence).join("\n"));

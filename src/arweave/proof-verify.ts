@@ -341,8 +341,9 @@ export function checkTransaction(
 }
 
 /**
- * Whether a signature of format 1 fits no other fields, by what the chain requires since 2.4: the data does not end with
- * a digit, which could be the quantity's, and no target, which could be the data's, comes without a quantity.
+ * Whether a signature of format 1 fits no other fields, by what the chain requires since 2.4: the data does not end
+ * with a digit, which could be the quantity's, and no target, which could be the data's, comes without a quantity. Of
+ * transactions that were mined before 2.4 and break these rules, other fields may keep them.
  */
 function isCutOneWay({ data, target, quantity, denomination }: Transaction): boolean {
   if (denomination !== "") return true; // signed as a deep hash

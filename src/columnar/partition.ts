@@ -60,37 +60,39 @@ const schemaVersion = "2";
  * Writes a partition, unless the run has written it before, and removes the files that it replaces.
  *
  * @returns Its files; undefined when the run had written it.
- * @throws Error also when files of an earlier run have more rows, and the index has pruned some of these heights.
+ * @throws Error also when the index has pruned items since files of the same heights were written.
  */
-export function exportPartition(
+export async function exportPartition(
   request: PartitionRequest,
   index: Pick<ExportRows, "blocks" | "rows" | "prunedItems">,
 ): Promise<readonly ExportedFile[] | undefined> {
-  return convertPartition(request, {
+  if (!isWritten(request)) checkPruned(request, index);
+  const source: PartitionSource = {
     blocks: async (start, end) => index.blocks(start, end),
     batches: (start, end) => [index.rows(start, end)],
-    check: (files) => checkPruned(request, files, index),
-  });
+    prunedItems: index.prunedItems(request.start, request.end),
+  };
+  return await convertPartition(request, source);
 }
 
-/** An export after a pruning must not replace the only copy of what was pruned. */
-function checkPruned(
-  { folder, start, end }: PartitionRequest,
-  files: readonly ExportedFile[],
-  index: Pick<ExportRows, "prunedItems">,
-): void {
-  const replaced = writtenPartitions(folder).filter((each) => each.start >= start && each.end <= end);
-  const rowsBefore = rowsOf(replaced.flatMap((each) => readPartitionFiles(folder, each) ?? []));
-  const pruned = rowsBefore > rowsOf(files) ? index.prunedItems(start, end) : 0;
-  if (pruned === 0) return;
-  throw new Error(
-    `the index has pruned ${pruned} items of the heights ${start} to ${end}, which the files in ${folder} may have: ` +
-      "export to another folder",
-  );
+/** Files that were written before a pruning may have the only copy of what was pruned: they are not replaced. */
+function checkPruned({ folder, start, end }: PartitionRequest, { prunedItems }: Pick<ExportRows, "prunedItems">): void {
+  for (const heights of writtenPartitions(folder)) {
+    if (heights.start < start || heights.end > end) continue;
+    const pruned = prunedItems(heights.start, heights.end) - prunedBefore(folder, heights);
+    if (pruned <= 0) continue;
+    throw new Error(
+      `the index has pruned ${pruned} items since ${folder} got files of the heights ${heights.start} to ` +
+        `${heights.end}: they stay as they are, export to another folder`,
+    );
+  }
 }
 
-function rowsOf(files: readonly ExportedFile[]): number {
-  return files.filter(({ table }) => table === "transactions").reduce((sum, { rows }) => sum + rows, 0);
+/** Number of items that the index had pruned when a partition was written; 0 where its record does not say. */
+function prunedBefore(folder: string, heights: PartitionHeights): number {
+  const record = readRecord(recordPath({ folder, ...heights }));
+  const pruned = isJsonObject(record) ? record["pruned"] : undefined;
+  return typeof pruned === "number" ? pruned : 0;
 }
 
 /** The rows of a partition. */
@@ -99,8 +101,8 @@ export type PartitionSource = Readonly<{
   blocks: (start: number, end: number) => Promise<readonly ExportBlock[]>;
   /** In place order; batches are read as they are needed. */
   batches: (start: number, end: number) => Iterable<Iterable<ExportRow>> | AsyncIterable<Iterable<ExportRow>>;
-  /** Throws when the files must not replace those of an earlier run. */
-  check?: (files: readonly ExportedFile[]) => void;
+  /** Number of items of these heights that were pruned before; 0 if omitted. */
+  prunedItems?: number;
 }>;
 
 /** Writes a partition from another source than the index; otherwise as `exportPartition`. */
@@ -139,21 +141,10 @@ async function writePartition(request: PartitionRequest, source: PartitionSource
     }
     await writeRows(request, source.batches(start, end), { transactions, tags, postings });
     const files = await finishAll(sinks);
-    checkFiles(request, files, source);
-    writeRecord(request, files);
+    writeRecord(request, files, source.prunedItems ?? 0);
     return files;
   } catch (error) {
     await Promise.all(sinks.map((sink) => sink.discard()));
-    throw error;
-  }
-}
-
-/** Removes the files when they must not replace others. */
-function checkFiles({ folder }: PartitionRequest, files: readonly ExportedFile[], { check }: PartitionSource): void {
-  try {
-    check?.(files);
-  } catch (error) {
-    for (const { path } of files) rmSync(join(folder, path));
     throw error;
   }
 }
@@ -316,10 +307,11 @@ function recordPath({ folder, start, end }: Pick<PartitionRequest, "folder" | "s
   return join(folder, "partitions", `height=${start}-${end}.json`);
 }
 
-function writeRecord(request: PartitionRequest, files: readonly ExportedFile[]): void {
+function writeRecord(request: PartitionRequest, files: readonly ExportedFile[], pruned: number): void {
   const { folder, start, end, runId, maxFileRows, skipL1Transactions, skipL1Tags } = request;
   mkdirSync(join(folder, "partitions"), { recursive: true, mode: 0o700 });
-  const record = { schema: schemaVersion, start, end, runId, maxFileRows, skipL1Transactions, skipL1Tags, files };
+  const options = { maxFileRows, skipL1Transactions, skipL1Tags };
+  const record = { schema: schemaVersion, start, end, runId, ...options, pruned, files };
   replaceFile(recordPath(request), `${JSON.stringify(record, undefined, 1)}\n`);
 }
 

@@ -50,7 +50,7 @@ const files = await exportPartition(
     skipL1Tags: false,
     runId: "memory",
   },
-  { blocks: () => [], rows },
+  { blocks: () => [], rows, prunedItems: () => 0 },
 );
 rmSync(folder, { recursive: true });
 const peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1]) / 1_024;

@@ -8,10 +8,12 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { dataFolderAt } from "../../src/app/data-folder.ts";
+import { claimDatabases } from "../../src/app/databases.ts";
+import { silentLog } from "../../src/lib/log.ts";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { cursorText } from "../../src/store/index/journal/journal-cursor.ts";
-import { openOutbox } from "../../src/store/outbox.ts";
 import { runCairn } from "../cli/command.ts";
 import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
 import { rsaKeys } from "../support/rsa-keys.ts";
@@ -143,6 +145,14 @@ describe("a folder of cairn dev", () => {
   }, 180_000);
 });
 
+test("a database that only other settings use is backed up too", async () => {
+  mkdirSync(at("webhooks"));
+  const settings = { LEDGER_URL: undefined, WEBHOOK_TARGET_SERVERS: ["http://127.0.0.1:1/"] };
+  await claimDatabases(dataFolderAt(at("webhooks")), settings, silentLog);
+  const { code } = await cairn(["backup", at("of webhooks")], at("webhooks"));
+  expect([code, existsSync(join(at("of webhooks"), "webhooks.sqlite"))]).toEqual([0, true]);
+});
+
 describe("a running gateway", () => {
   test("is copied while it accepts and posts items, and loses none that was accepted before", async () => {
     const serve = await startServe(at("serve"));
@@ -238,14 +248,6 @@ describe("rejected", () => {
   ])("%s", async (_, words, dataFolder, reason) => {
     const { code, err } = await cairn(words, at(dataFolder));
     expect([code, err]).toEqual([2, expect.stringContaining(reason)]);
-  });
-
-  test("a database that only other settings use is backed up too", async () => {
-    mkdirSync(at("with webhooks"));
-    cpSync(at("restored"), at("with webhooks"), { recursive: true });
-    openOutbox(join(at("with webhooks"), "webhooks.sqlite"), ["http://127.0.0.1:1/"], Date.now).close();
-    const { code } = await cairn(["backup", at("of webhooks")], at("with webhooks"));
-    expect([code, existsSync(join(at("of webhooks"), "webhooks.sqlite"))]).toEqual([0, true]);
   });
 
   test("a damaged database is not backed up", async () => {

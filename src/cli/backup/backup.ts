@@ -18,6 +18,7 @@ import {
   examineDatabases,
   type RecordedDatabase,
   writeDatabaseRecord,
+  type KnownDatabase,
 } from "../../app/databases.ts";
 import type { Config } from "../../config/settings.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -112,7 +113,9 @@ function namesIn(folder: string): readonly string[] {
 
 /** The databases to copy, in this order. @throws Misuse when the program could not start on one of them. */
 async function soundDatabases(folder: DataFolder, config: Config, withIndex: boolean): Promise<ExaminedDatabase[]> {
-  const { databases } = await examineDatabases(folder, config);
+  // Also those of settings that this command was not given.
+  const isThere = ({ isUsed, path }: KnownDatabase) => isUsed || existsSync(path);
+  const { databases } = await examineDatabases(folder, config, isThere);
   const faults = databases.flatMap(({ finding }) => (finding?.outcome === "rejected" ? [finding.sentence] : []));
   if (faults.length > 0) throw misuse(faults.join("\n"));
   const isCopied = ({ known, found }: ExaminedDatabase) =>

@@ -15,8 +15,7 @@ import { contextOf } from "../request-context.ts";
 /** Limits the failed attempts of each client. */
 export type FailedAttemptGuard = Readonly<{
   /**
-   * Runs `work`, and counts it if it fails in the way that the guard limits, or if it is aborted. While it runs it
-   * counts as well: else attempts at the same time would have no limit.
+   * Runs `work`, and counts it if it fails in the way that the guard limits.
    * @throws Failure `too_many_requests` when the client has no attempt left; what `work` throws.
    */
   guarded: <Result>(request: Request, work: () => Promise<Result>) => Promise<Result>;
@@ -45,17 +44,45 @@ const clientsMax = 100_000;
 
 /** Counts uses of promo codes that do not exist. @param seed - Secret. */
 export function createPromoGuard(clock: Clock, seed: number): FailedAttemptGuard {
-  return createFailedAttemptGuard(promoLimit, ({ context }) => context["isUnknownCode"] === true, clock, seed);
+  const attempts = createAttempts(promoLimit, clock, seed);
+  return {
+    guarded: async (request, work) => {
+      const client = attempts.check(request);
+      try {
+        return await work();
+      } catch (error) {
+        if (error instanceof Failure && error.context["isUnknownCode"] === true) attempts.count(client);
+        throw error;
+      }
+    },
+  };
 }
 
+/** What is wrong with a report that costs as much as that of a payment, and leaves nothing. */
+const countedReports: ReadonlySet<string> = new Set(["transaction_not_found", "payment_rejected"]);
+
 /**
- * Counts reports of payments that do not exist, or are no payments: each costs requests to a server of the chain, and
- * one that does not exist a wait of a second.
+ * Counts reports of payments that do not exist, or are none: each costs requests to a server of the chain. A report
+ * counts while it is processed, and still when its client has left: else many at the same time would have no limit.
  * @param seed - Secret.
  */
 export function createReportGuard(clock: Clock, seed: number): FailedAttemptGuard {
-  const counted: ReadonlySet<string> = new Set(["transaction_not_found", "payment_rejected"]);
-  return createFailedAttemptGuard(reportLimit, ({ code }) => counted.has(code), clock, seed);
+  const attempts = createAttempts(reportLimit, clock, seed);
+  return {
+    guarded: async (request, work) => {
+      const client = attempts.check(request);
+      attempts.count(client);
+      let isCounted = false;
+      try {
+        return await work();
+      } catch (error) {
+        isCounted = request.signal.aborted || (error instanceof Failure && countedReports.has(error.code));
+        throw error;
+      } finally {
+        if (!isCounted) attempts.giveBack(client);
+      }
+    },
+  };
 }
 
 /**
@@ -65,29 +92,6 @@ export function createReportGuard(clock: Clock, seed: number): FailedAttemptGuar
 export function createSessionGuard(clock: Clock, seed: number): SessionGuard {
   const attempts = createAttempts(sessionLimit, clock, seed);
   return { admit: (request) => attempts.count(attempts.check(request)) };
-}
-
-function createFailedAttemptGuard(
-  limit: AttemptLimit,
-  isCounted: (failure: Failure) => boolean,
-  clock: Clock,
-  seed: number,
-): FailedAttemptGuard {
-  const attempts = createAttempts(limit, clock, seed);
-  return {
-    guarded: async (request, work) => {
-      const client = attempts.check(request);
-      attempts.count(client);
-      try {
-        const result = await work();
-        attempts.giveBack(client);
-        return result;
-      } catch (error) {
-        if (error instanceof Failure && !isCounted(error)) attempts.giveBack(client);
-        throw error;
-      }
-    },
-  };
 }
 
 function createAttempts(limit: AttemptLimit, clock: Clock, seed: number) {

@@ -90,7 +90,10 @@ export function openExportRows(path: string): ExportRows {
     `SELECT hash, height, previous, timestamp, tx_count AS transactionCount, block_size AS blockSize, t.body
      FROM blocks b LEFT JOIN block_texts t USING (height) WHERE b.height BETWEEN ? AND ? ORDER BY b.height`,
   );
-  const pruned = prepareQuery<{ count: number }>(db, "SELECT count(*) AS count FROM pruned_items WHERE n BETWEEN ? AND ?");
+  const pruned = prepareQuery<{ count: number }>(
+    db,
+    "SELECT count(*) AS count FROM pruned_items WHERE n BETWEEN ? AND ?",
+  );
   return {
     stableHeight: () => Math.max(-1, (tip.get()?.height ?? -1) - stableDepth),
     blocks: (start, end) => blocks.all(start, end).map(exportBlock),
