@@ -40,28 +40,57 @@ export function planOf(files: readonly ChosenFile[]): UploadPlan {
   return { files, items, bytes: items.reduce((sum, { size }) => sum + size, 0) };
 }
 
-/** Signs and sends one item after another. Rejects with the first fault; what was sent stays stored. */
+/**
+ * What was signed and sent so far, by path: an upload that is begun again continues. An item that is signed again would
+ * be another one, and be charged again.
+ */
+export type UploadDraft = Map<string, SignedItem>;
+
+/** The item until it has its receipt. */
+type SignedItem = Readonly<{ id: string; bytes: Blob } | { id: string; receipt: Receipt }>;
+
+/**
+ * Signs and sends one item after another. Rejects with the first fault; what was sent stays stored, and in the draft.
+ *
+ * @param draft - Of the same plan and wallet.
+ */
 export async function runUpload(
   { files }: UploadPlan,
   wallet: UploadWallet,
+  draft: UploadDraft,
   onProgress: (sent: number) => void,
   signal: AbortSignal,
 ): Promise<UploadResult> {
-  const ids = new Map<string, string>();
-  const receipts: Receipt[] = [];
   let done = 0;
-  const send = async (data: Blob): Promise<string> => {
-    const { id, bytes } = await wallet.sign(data, tagsOf(data));
+  const receipts: Receipt[] = [];
+  const sign = async (path: string, data: Blob): Promise<SignedItem> => {
+    const known = draft.get(path);
+    if (known !== undefined) return known;
+    const signed = await wallet.sign(data, tagsOf(data));
     signal.throwIfAborted();
-    receipts.push(await sendItem(bytes, (sent) => onProgress(done + Math.min(sent, data.size)), signal));
+    draft.set(path, signed);
+    return signed;
+  };
+  const send = async (path: string, data: Blob): Promise<string> => {
+    const signed = await sign(path, data);
+    const { id } = signed;
+    const receipt =
+      "receipt" in signed
+        ? signed.receipt
+        : await sendItem(signed.bytes, (sent) => onProgress(done + Math.min(sent, data.size)), signal);
+    draft.set(path, { id, receipt });
+    receipts.push(receipt);
     done += data.size;
     onProgress(done);
     return id;
   };
-  for (const { path, file } of files) ids.set(path, await send(file));
+  const ids = new Map<string, string>();
+  for (const { path, file } of files) ids.set(path, await send(path, file));
   const items = [...ids].map(([path, id]) => ({ path, id }));
   const isFolder = isFolderOf(files);
-  const id = isFolder ? await send(manifestOf(pathsOf(files), (path) => ids.get(path) ?? "")) : (items[0]?.id ?? "");
+  const manifest = isFolder && manifestOf(pathsOf(files), (path) => ids.get(path) ?? "");
+  // No file has the empty path.
+  const id = manifest ? await send("", manifest) : (items[0]?.id ?? "");
   return { id, isFolder, items, receipts };
 }
 

@@ -13,7 +13,7 @@ import { WalletChoice } from "../wallet-choice.tsx";
 import { type ChosenFile, filesMax, filesOfDrop, filesOfInput } from "./chosen-files.ts";
 import { itemSize } from "./data-item.ts";
 import { readLimits, readPrice, readState } from "./upload-client.ts";
-import { planOf, runUpload, type UploadPlan, type UploadResult } from "./upload-run.ts";
+import { planOf, runUpload, type UploadDraft, type UploadPlan, type UploadResult } from "./upload-run.ts";
 import { connectUploadWallet, findUploadTestWallet, type UploadWallet } from "./upload-wallets.ts";
 
 function UploadPage() {
@@ -119,6 +119,7 @@ function Order({ files, onDone }: OrderProps) {
         />
       ) : (
         <Sending
+          key={wallet.address}
           wallet={wallet}
           plan={plan}
           winc={cost.value?.fault === undefined ? cost.value?.winc : undefined}
@@ -192,6 +193,7 @@ function Sending({ wallet, plan, winc, onDone }: SendingProps) {
   const [sent, setSent] = useState<number>();
   const [fault, setFault] = useState("");
   const stop = useRef<AbortController>();
+  const draft = useRef<Readonly<{ plan: UploadPlan; items: UploadDraft }>>();
   useEffect(() => () => stop.current?.abort(), []);
   const { address } = wallet;
   const credits = useReading(useCallback((signal: AbortSignal) => readCredits(address, signal), [address]));
@@ -201,7 +203,8 @@ function Sending({ wallet, plan, winc, onDone }: SendingProps) {
     setSent(0);
     const own = new AbortController();
     stop.current = own;
-    runUpload(plan, wallet, setSent, own.signal).then(onDone, (error) => {
+    if (draft.current?.plan !== plan) draft.current = { plan, items: new Map() };
+    runUpload(plan, wallet, draft.current.items, setSent, own.signal).then(onDone, (error) => {
       setSent(undefined);
       if (!own.signal.aborted) setFault(error instanceof Error ? error.message : String(error));
     });

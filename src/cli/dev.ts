@@ -90,16 +90,22 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
   await claimDatabases(folder, config, log);
   const readWallet = uploadWalletOf(config, folder, options.makeRsaKey);
   const controls = createShownControls(config);
+  let fundAgain = (): void => undefined;
   const chain = await openChain({
     config,
     dir: folder.devnet,
-    shown: controls.shown,
+    shown: async (control) => {
+      if (control === "reset") fundAgain();
+      await controls.shown(control);
+    },
     log,
     closers,
     makeRsaKey: options.makeRsaKey,
   });
   const sandbox = config.SERVICES.includes("payment") ? openSandbox({ config, folder, log, closers }) : undefined;
   const wallet = fundWallet(await readWallet(), chain.devnet);
+  // A reset takes what was minted: uploads that are accepted afterwards could not be posted.
+  fundAgain = () => void fundWallet(wallet, chain.devnet);
   let isReady = false;
   const gateway = await openProgram({
     sandbox,

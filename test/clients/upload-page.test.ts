@@ -129,6 +129,30 @@ describeWith(browserNeed, "the page for uploads", () => {
     await page.close();
   }, 120_000);
 
+  test("continues a folder whose connection was lost: no file is sent and charged twice", async () => {
+    const page = await open(await openPage());
+    const before = complaints.length;
+    const sent = posts(page);
+    let count = 0;
+    await page.route("**/upload/v1/tx", async (route) => {
+      count += 1;
+      if (count === 2) await route.abort("connectionreset");
+      else await route.continue();
+    });
+    await page.getByLabel("Folder").setInputFiles(join(files, "site"));
+    await page.getByRole("button", { name: "Test wallet" }).click();
+    await page.getByRole("button", { name: /^Upload for/ }).click();
+    await page.getByText("The connection was lost. Upload again: it continues.").waitFor();
+    await page.getByRole("button", { name: /^Upload for/ }).click();
+    const link = await linkOf(page);
+    // The first file, the second one twice, and the manifest.
+    expect(sent).toEqual(Array(4).fill("/upload/v1/tx"));
+    expect(await (await fetch(`${link}pages/more.txt`)).text()).toBe("more");
+    await page.close();
+    // The browser itself reports the lost connection.
+    expect(complaints.splice(before)).toEqual([expect.stringContaining("ERR_CONNECTION_RESET")]);
+  }, 120_000);
+
   /** A wallet as its extension puts it into the page; the test holds its key. */
   async function addWallet(page: Page, address: string): Promise<void> {
     const { jwk } = program.line.wallets[0] ?? {};

@@ -12,6 +12,7 @@ import { rsa } from "../dev/devnet/support.ts";
 import { bundleTags, makeItems } from "../indexing/samples.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { until } from "../support/until.ts";
+import { testItem } from "../support/upload.ts";
 
 let dev: RunningProgram;
 beforeAll(async () => {
@@ -110,6 +111,22 @@ describe("what a control did is shown by the gateway at once", () => {
     await node("/mine");
     expect(await gateway(`/${again}`)).toBe("after");
   }, 60_000);
+
+  test("a chain that began anew, to which uploads are posted as before", async () => {
+    expect(await node("/reset")).toBe("reset done");
+    await node("/mine");
+    const item = testItem("uploaded after a reset");
+    const taken = await fetch(`${dev.line.upload}/v1/tx`, { method: "POST", body: item.bytes });
+    expect([taken.status, await taken.json()]).toEqual([200, expect.objectContaining({ id: item.id })]);
+    await until(
+      async () => {
+        await node("/mine");
+        return JSON.parse(await text(`${dev.line.upload}/v1/tx/${item.id}/status`)).status === "FINALIZED";
+      },
+      "the upload is in a block",
+      60_000,
+    );
+  }, 120_000);
 });
 
 describe("a gateway that does not follow", () => {
