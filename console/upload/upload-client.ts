@@ -39,8 +39,8 @@ export function sendItem(bytes: Blob, onProgress: (sent: number) => void, signal
   request.addEventListener("load", () => {
     const record = objectOf(request.responseText);
     const id = record["id"];
-    // 202: the service had the item already.
-    if ((request.status === 200 || request.status === 202) && typeof id === "string") resolve({ ...record, id });
+    // An item that the service has already gets its first receipt again.
+    if (request.status === 200 && typeof id === "string") resolve({ ...record, id });
     else reject(new Error(reasonOf(request.status, request.responseText)));
   });
   request.addEventListener("error", () => reject(new Error("The connection was lost. Upload again: it continues.")));

@@ -44,10 +44,10 @@ export function planOf(files: readonly ChosenFile[]): UploadPlan {
  * What was signed and sent so far, by path: an upload that is begun again continues. An item that is signed again would
  * be another one, and be charged again.
  */
-export type UploadDraft = Map<string, SignedItem>;
+export type UploadDraft = Map<string, DraftItem>;
 
-/** The item until it has its receipt. */
-type SignedItem = Readonly<{ id: string; bytes: Blob } | { id: string; receipt: Receipt }>;
+/** The signed item until it has its receipt. */
+type DraftItem = Readonly<{ id: string; bytes: Blob } | { id: string; receipt: Receipt }>;
 
 /**
  * Signs and sends one item after another. Rejects with the first fault; what was sent stays stored, and in the draft.
@@ -63,12 +63,12 @@ export async function runUpload(
 ): Promise<UploadResult> {
   let done = 0;
   const receipts: Receipt[] = [];
-  const sign = async (path: string, data: Blob): Promise<SignedItem> => {
+  const sign = async (path: string, data: Blob): Promise<DraftItem> => {
     const known = draft.get(path);
     if (known !== undefined) return known;
     const signed = await wallet.sign(data, tagsOf(data));
-    signal.throwIfAborted();
     draft.set(path, signed);
+    signal.throwIfAborted();
     return signed;
   };
   const send = async (path: string, data: Blob): Promise<string> => {

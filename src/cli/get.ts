@@ -73,7 +73,8 @@ export async function runGet(options: GetOptions): Promise<number> {
     }
     if (output !== undefined && !isSpecial(output)) renameSync(path, resolve(output));
     else if ((await untilStopped(copyTo(output, path), stop.signal)) === "closed") return exitCodes.done;
-    const shown = outcome === "proven" ? "proven by its block" : "signed by its owner, in no block yet";
+    const place = verification.open.includes("it is in no block yet") ? "in no block yet" : "its place is not proven";
+    const shown = outcome === "proven" ? "proven by its block" : `signed by its owner, ${place}`;
     process.stderr.write(`${assumptions.id}: ${bytesText(size)}, ${shown}\n`);
     return exitCodes.done;
   } catch (error) {

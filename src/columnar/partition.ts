@@ -71,6 +71,8 @@ export async function exportPartition(
     blocks: async (start, end) => index.blocks(start, end),
     batches: (start, end) => [index.rows(start, end)],
     prunedItems: index.prunedItems(request.start, request.end),
+    // Items may be pruned while their rows are read.
+    check: () => checkPruned(request, index),
   };
   return await convertPartition(request, source);
 }
@@ -103,6 +105,8 @@ export type PartitionSource = Readonly<{
   batches: (start: number, end: number) => Iterable<Iterable<ExportRow>> | AsyncIterable<Iterable<ExportRow>>;
   /** Number of items of these heights that were pruned before; 0 if omitted. */
   prunedItems?: number;
+  /** Throws when the written files must not replace others. */
+  check?: () => void;
 }>;
 
 /** Writes a partition from another source than the index; otherwise as `exportPartition`. */
@@ -141,10 +145,21 @@ async function writePartition(request: PartitionRequest, source: PartitionSource
     }
     await writeRows(request, source.batches(start, end), { transactions, tags, postings });
     const files = await finishAll(sinks);
+    checkFiles(request, files, source);
     writeRecord(request, files, source.prunedItems ?? 0);
     return files;
   } catch (error) {
     await Promise.all(sinks.map((sink) => sink.discard()));
+    throw error;
+  }
+}
+
+/** Removes the files when they must not replace others. */
+function checkFiles({ folder }: PartitionRequest, files: readonly ExportedFile[], { check }: PartitionSource): void {
+  try {
+    check?.();
+  } catch (error) {
+    for (const { path } of files) rmSync(join(folder, path));
     throw error;
   }
 }

@@ -129,8 +129,13 @@ describeWith(browserNeed, "the page for uploads", () => {
     await page.close();
   }, 120_000);
 
-  test("continues a folder whose connection was lost: no file is sent and charged twice", async () => {
-    const page = await open(await openPage());
+  test("continues a folder whose connection was lost: what was signed is not signed again, as another item", async () => {
+    const page = await openPage();
+    let signatures = 0;
+    await addWallet(page, program.line.wallets[0]?.address ?? "", () => {
+      signatures += 1;
+    });
+    await open(page);
     const before = complaints.length;
     const sent = posts(page);
     let count = 0;
@@ -140,13 +145,13 @@ describeWith(browserNeed, "the page for uploads", () => {
       else await route.continue();
     });
     await page.getByLabel("Folder").setInputFiles(join(files, "site"));
-    await page.getByRole("button", { name: "Test wallet" }).click();
+    await page.getByRole("button", { name: "Browser wallet" }).click();
     await page.getByRole("button", { name: /^Upload for/ }).click();
     await page.getByText("The connection was lost. Upload again: it continues.").waitFor();
     await page.getByRole("button", { name: /^Upload for/ }).click();
     const link = await linkOf(page);
     // The first file, the second one twice, and the manifest.
-    expect(sent).toEqual(Array(4).fill("/upload/v1/tx"));
+    expect([sent, signatures]).toEqual([Array(4).fill("/upload/v1/tx"), 3]);
     expect(await (await fetch(`${link}pages/more.txt`)).text()).toBe("more");
     await page.close();
     // The browser itself reports the lost connection.
@@ -154,12 +159,13 @@ describeWith(browserNeed, "the page for uploads", () => {
   }, 120_000);
 
   /** A wallet as its extension puts it into the page; the test holds its key. */
-  async function addWallet(page: Page, address: string): Promise<void> {
+  async function addWallet(page: Page, address: string, onSign = () => {}): Promise<void> {
     const { jwk } = program.line.wallets[0] ?? {};
     const signer = createArweaveSigner(jwk as JsonWebKey);
-    await page.exposeFunction("signInTest", (text: string, tags: { name: string; value: string }[]) =>
-      Array.from(createDataItem({ data: text, tags }, signer)),
-    );
+    await page.exposeFunction("signInTest", (text: string, tags: { name: string; value: string }[]) => {
+      onSign();
+      return Array.from(createDataItem({ data: text, tags }, signer));
+    });
     await page.addInitScript(`window.arweaveWallet = {
       connect: async () => {},
       getActiveAddress: async () => "${address}",

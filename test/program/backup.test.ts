@@ -14,6 +14,7 @@ import { silentLog } from "../../src/lib/log.ts";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { cursorText } from "../../src/store/index/journal/journal-cursor.ts";
+import { openSqliteLedger } from "../../src/store/ledger/sqlite-ledger.ts";
 import { runCairn } from "../cli/command.ts";
 import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
 import { rsaKeys } from "../support/rsa-keys.ts";
@@ -148,9 +149,12 @@ describe("a folder of cairn dev", () => {
 test("a database that only other settings use is backed up too", async () => {
   mkdirSync(at("webhooks"));
   const settings = { LEDGER_URL: undefined, WEBHOOK_TARGET_SERVERS: ["http://127.0.0.1:1/"] };
-  await claimDatabases(dataFolderAt(at("webhooks")), settings, silentLog);
-  const { code } = await cairn(["backup", at("of webhooks")], at("webhooks"));
-  expect([code, existsSync(join(at("of webhooks"), "webhooks.sqlite"))]).toEqual([0, true]);
+  const folder = dataFolderAt(at("webhooks"));
+  await claimDatabases(folder, settings, silentLog);
+  await (await openSqliteLedger({ path: folder.ledger })).close();
+  const { code, err } = await cairn(["backup", at("of webhooks")], at("webhooks"));
+  expect([code, err]).toEqual([0, expect.any(String)]);
+  expect(existsSync(join(at("of webhooks"), "webhooks.sqlite"))).toBe(true);
 });
 
 describe("a running gateway", () => {

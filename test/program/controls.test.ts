@@ -121,6 +121,7 @@ describe("what a control did is shown by the gateway at once", () => {
     await until(
       async () => {
         await node("/mine");
+        await Bun.sleep(50); // not so fast that the anchor of the bundle is too old for a post
         return JSON.parse(await text(`${dev.line.upload}/v1/tx/${item.id}/status`)).status === "FINALIZED";
       },
       "the upload is in a block",
