@@ -52,9 +52,7 @@ function SignIn({ onSession }: Readonly<{ onSession: (session: Session) => void 
   const [fault, setFault] = useState("");
   const begin = (wallet: AccountWallet) => {
     setFault("");
-    signIn(wallet).then(onSession, (error) =>
-      setFault(`The wallet was not signed in: ${faultText(error)}`),
-    );
+    signIn(wallet).then(onSession, (error) => setFault(`The wallet was not signed in: ${faultText(error)}`));
   };
   return (
     <>

@@ -288,7 +288,9 @@ describe("writing a partition again", () => {
       const bounds = { ingestedBeforeSeconds: 4_000_000_000, startHeight: 100, endHeight: end };
       expect(file.writer.pruneItems(bounds)).toBeGreaterThan(0);
       const again = exportPartition({ ...request, runId: "two" }, index);
-      await expect(again).rejects.toThrow(/^the index has pruned \d+ items since .* got files of the heights 100 to \d+: /);
+      await expect(again).rejects.toThrow(
+        /^the index has pruned \d+ items since .* got files of the heights 100 to \d+: /,
+      );
       expect(await readTable(folder.path, "transactions")).toEqual(before);
       expect(parquetFiles(folder.path, "transactions").every((path) => path.endsWith("_one.parquet"))).toBe(true);
       for (const runId of ["one", "two"])

@@ -16,9 +16,9 @@ import {
   type DatabaseRecord,
   type ExaminedDatabase,
   examineDatabases,
+  type KnownDatabase,
   type RecordedDatabase,
   writeDatabaseRecord,
-  type KnownDatabase,
 } from "../../app/databases.ts";
 import type { Config } from "../../config/settings.ts";
 import { systemClock } from "../../lib/clock.ts";

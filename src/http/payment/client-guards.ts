@@ -58,7 +58,7 @@ export function createPromoGuard(clock: Clock, seed: number): FailedAttemptGuard
   };
 }
 
-/** What is wrong with a report that costs as much as that of a payment, and leaves nothing. */
+/** Failures of reports that cost as much as that of a payment, and leave nothing. */
 const countedReports: ReadonlySet<string> = new Set(["transaction_not_found", "payment_rejected"]);
 
 /**
