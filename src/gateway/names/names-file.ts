@@ -37,6 +37,20 @@ export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile
   let lookedAt = clock();
   let fault: string | undefined;
 
+  const readAgain = (): void => {
+    try {
+      names = readNamesFile(path);
+      fault = undefined;
+      log.info("names were read again", { path, names: names.records.size });
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      if (isOfSystem(error)) seen = undefined;
+      const before = fault;
+      fault = `NAMES_FILE could not be read again, its former names are in force: ${error.context["reason"]}.`;
+      if (fault !== before) log.error("names could not be read again", { path, error });
+    }
+  };
+
   const look = (): void => {
     const now = clock();
     if (now >= lookedAt && now < lookedAt + lookEveryMs) return;
@@ -44,18 +58,7 @@ export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile
     const mark = markOf(path);
     if (mark === seen) return;
     seen = mark;
-    try {
-      names = readNamesFile(path);
-      fault = undefined;
-      log.info("names were read again", { path, names: names.records.size });
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      // What the system did not give, it may give later without a change of the file.
-      if (error.cause instanceof Error && "syscall" in error.cause) seen = undefined;
-      const before = fault;
-      fault = `NAMES_FILE could not be read again, its former names are in force: ${error.context["reason"]}.`;
-      if (fault !== before) log.error("names could not be read again", { path, error });
-    }
+    readAgain();
   };
 
   return {
@@ -70,6 +73,11 @@ export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile
       return fault === undefined ? [] : [fault];
     },
   };
+}
+
+/** Whether the system did not give the file, which it may give later without a change of the file. */
+function isOfSystem({ cause }: Failure): boolean {
+  return cause instanceof Error && "syscall" in cause;
 }
 
 /** Reads the file once. @throws Failure `malformed_input` with the reason. */

@@ -420,10 +420,9 @@ function chainSteps(parts: Parts): ChainSteps {
     },
     addMissingTransaction: (block, row, queued) =>
       step(() => {
-        const { height } = block;
-        if (!isFollowed(block) || !chain.foundMissing({ height, txIndex: row.txIndex, offset: -1 }, row.id))
-          return false;
-        chain.addTransactions(height, [row], unixSeconds(clock));
+        const place = { height: block.height, txIndex: row.txIndex, offset: -1 };
+        if (!isFollowed(block) || !chain.foundMissing(place, row.id)) return false;
+        chain.addTransactions(block.height, [row], unixSeconds(clock));
         bundles.queue(queued);
         return true;
       }),

@@ -142,9 +142,10 @@ export function createMultipart(parts: MultipartParts): Multipart {
   }
 
   /** Ends the counts of an upload that became an item: its finalization may have lost its database after the commit. */
-  function leaveItem(id: string, { upload }: Taken): void {
+  function leaveItem(id: string, taken: Taken): Taken {
     shares.release(id);
-    if (upload.bytes.file === writers.nameOf(id)) writers.forget(id);
+    if (taken.upload.bytes.file === writers.nameOf(id)) writers.forget(id);
+    return taken;
   }
 
   return {
@@ -201,18 +202,14 @@ export function createMultipart(parts: MultipartParts): Multipart {
     },
     finalize: async (id, payers, signal) => {
       const claimed = await claim(id, payers, false);
-      if (claimed.kind !== "item") return await untilStopped(resultOf(id, claimed, false), signal);
-      leaveItem(id, claimed.taken);
-      return claimed.taken;
+      if (claimed.kind === "item") return leaveItem(id, claimed.taken);
+      return await untilStopped(resultOf(id, claimed, false), signal);
     },
     finalizeLater: async (id, payers) => {
       const claimed = await claim(id, payers, true);
-      if (claimed.kind !== "item") {
-        ignoreRejection(resultOf(id, claimed, true)); // the row has the outcome
-        return undefined;
-      }
-      leaveItem(id, claimed.taken);
-      return claimed.taken;
+      if (claimed.kind === "item") return leaveItem(id, claimed.taken);
+      ignoreRejection(resultOf(id, claimed, true)); // the row has the outcome
+      return undefined;
     },
     forget: shares.release,
   };

@@ -33,12 +33,7 @@ export type PartWriters = Readonly<{
    *   used exclusively, or when the part has another size than announced; errors of the pieces and of `check`; the
    *   signal's reason.
    */
-  write: (
-    upload: string,
-    part: ArrivingPart,
-    signal: AbortSignal,
-    check: () => Promise<Pick<MultipartUpload, "paid">>,
-  ) => Promise<void>;
+  write: (upload: string, part: ArrivingPart, signal: AbortSignal, check: () => Promise<Writable>) => Promise<void>;
   /** Stops the writers of a file, and runs work with exclusive access to it. */
   alone: <Result>(upload: string, work: (file: PartFile) => Promise<Result>) => Promise<Result>;
   /** Path of an upload's file within the folder of uploads. */
@@ -67,6 +62,9 @@ const piecesMax = 512;
 /** Bytes between two syncs of a large part, so that its last sync is short. */
 const flushBytes = 32 * 2 ** 20;
 
+/** An upload that may be written. */
+type Writable = Pick<MultipartUpload, "paid">;
+
 /** A file with users. */
 type Open = {
   readonly file: Promise<PartFile>;
@@ -94,11 +92,7 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
    * @param writable - The upload if the user was allowed to write.
    * @returns The growth of the file's disk space since the last writer left.
    */
-  async function leave(
-    upload: string,
-    entry: Open,
-    writable: Pick<MultipartUpload, "paid"> | undefined,
-  ): Promise<number> {
+  async function leave(upload: string, entry: Open, writable: Writable | undefined): Promise<number> {
     const file = await opened(entry.file);
     try {
       if (file === undefined || writable === undefined) return 0;
@@ -123,7 +117,7 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
     try {
       const entry = enter(upload);
       const { controller, unlink } = linkedController(signal, entry.stop.signal);
-      let writable: Pick<MultipartUpload, "paid"> | undefined;
+      let writable: Writable | undefined;
       try {
         writable = await check();
         await onDisk(() => writePart(entry.file, part, held, controller.signal));
