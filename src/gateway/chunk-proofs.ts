@@ -13,6 +13,7 @@ import {
   chunkSpans,
   createDataRoot,
   dataRootOf,
+  dataTreeOfHashes,
   type MerkleTree,
   type TailRule,
 } from "../arweave/merkle.ts";
@@ -58,8 +59,17 @@ export type ChunkProofs = Readonly<{
 /** Cached trees of blocks; one of a thousand transactions takes 0.6 MB. */
 const blockTreesMax = 24;
 
-/** Memory of cached data trees: those of 25 GB in large transactions, or of 8,000 transactions of one chunk. Bytes. */
-const treeBytesMax = 13 * 10 ** 6;
+/** Cached trees of data, 37 KB each for data of 64 MiB. */
+const dataTreesMax = 24;
+
+/**
+ * Memory of the hashes of chunks from which other trees are built again, in up to 0.4 ms: those of 31 GB in large
+ * transactions, or of 9,700 transactions of one chunk. Bytes.
+ */
+const hashBytesMax = 4 * 2 ** 20;
+
+/** An entry of hashes beside them (measured). Bytes. */
+const hashesEntryBytes = 400;
 
 /** Data hashed for a proof that no other source has; more would delay the response. Bytes. */
 const hashedBytesMax = 64 * 2 ** 20;
@@ -71,6 +81,9 @@ const missingStoredMs = 30_000;
 const oddMax = 10_000;
 
 type DataTree = Readonly<{ rule: TailRule; tree: MerkleTree }>;
+
+/** Of the chunks of a data tree. */
+type DataHashes = Readonly<{ rule: TailRule; hashes: Uint8Array }>;
 
 type BlockTree = Readonly<{ tree: TxTree; roots: ReadonlyMap<Id, string> }>;
 
@@ -84,7 +97,7 @@ export function createChunkProofs(
   const blockTrees = new LRUCache<BlockHash, BlockTree>({ max: blockTreesMax });
   const blocksWithout = new LRUCache<BlockHash, true>({ max: blockTreesMax, ttl: missingStoredMs });
   const blockFlights = createSingleFlight<BlockTree | undefined>();
-  const dataTrees = new LRUCache<Id, DataTree>({ maxSize: treeBytesMax });
+  const dataTrees = createDataTrees();
   const odd = new LRUCache<Id, true>(entryLimit(oddMax));
   const dataFlights = createSingleFlight<DataTree | undefined>();
 
@@ -115,7 +128,7 @@ export function createChunkProofs(
 
   const dataTree = async (transaction: WeaveSpan, data: OpenContent, signal: AbortSignal) => {
     const { id } = transaction;
-    const known = dataTrees.get(id);
+    const known = dataTrees.get(id, data.size);
     if (known !== undefined || odd.has(id)) return known;
     const whole = { start: 0, end: data.size };
     if (data.size > hashedBytesMax || !data.cached(whole)) return undefined;
@@ -128,7 +141,7 @@ export function createChunkProofs(
     for (const rule of ["halved", "plain"] as const) {
       const made = await hashTree(data, rule, signal);
       if (encodeBase64url(made.tree.root) !== expected) continue;
-      dataTrees.set(id, made, { size: made.tree.memory });
+      dataTrees.add(id, made);
       return made;
     }
     odd.set(id, true);
@@ -148,6 +161,29 @@ export function createChunkProofs(
       const index = spans.findIndex(({ start, end }) => start <= at && at < end);
       const span = spans[index];
       return span === undefined ? undefined : { span, path: found.tree.path(index) };
+    },
+  };
+}
+
+/** Trees of data by id: the newest whole, others as the hashes of their chunks. */
+function createDataTrees() {
+  const trees = new LRUCache<Id, DataTree>({ max: dataTreesMax });
+  const hashed = new LRUCache<Id, DataHashes>({
+    maxSize: hashBytesMax,
+    sizeCalculation: ({ hashes }) => hashes.byteLength + hashesEntryBytes,
+  });
+  const rebuild = (id: Id, size: number): DataTree | undefined => {
+    const known = hashed.get(id);
+    if (known === undefined) return undefined;
+    const made = { rule: known.rule, tree: dataTreeOfHashes(known.hashes, size, known.rule) };
+    trees.set(id, made);
+    return made;
+  };
+  return {
+    get: (id: Id, size: number): DataTree | undefined => trees.get(id) ?? rebuild(id, size),
+    add: (id: Id, made: DataTree): void => {
+      trees.set(id, made);
+      hashed.set(id, { rule: made.rule, hashes: made.tree.hashes });
     },
   };
 }

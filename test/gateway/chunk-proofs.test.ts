@@ -3,7 +3,8 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { dataRootOf } from "../../src/arweave/merkle.ts";
+import type { Id } from "../../src/arweave/id.ts";
+import { dataRootOf, validatePath } from "../../src/arweave/merkle.ts";
 import type { OpenContent } from "../../src/content/opened-content.ts";
 import { createChunkProofs } from "../../src/gateway/chunk-proofs.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
@@ -13,40 +14,41 @@ import { createMemoryContent, patternBytes } from "../support/memory-content.ts"
 const never = new AbortController().signal;
 const body = patternBytes(700_000);
 
-async function openData(dataRoot: string) {
+/** @param count - Of contents with this data, which all have proofs of their own. */
+async function openData(dataRoot: string, count = 1) {
   const content = createMemoryContent();
-  const id = content.put("data", { body });
-  const found = await content.open(id, never);
   let reads = 0;
-  const data: OpenContent = {
-    ...found,
-    inspect: (span, signal) => {
-      reads += 1;
-      return found.inspect(span, signal);
-    },
-  };
-  let blocks = 0;
+  const datas = await Promise.all(
+    Array.from({ length: count }, async (_, number) => {
+      const found = await content.open(content.put(`data ${number}`, { body }), never);
+      const inspect: OpenContent["inspect"] = (span, signal) => {
+        reads += 1;
+        return found.inspect(span, signal);
+      };
+      return { ...found, inspect };
+    }),
+  );
   const proofs = createChunkProofs(
     {
       block: () => undefined,
-      blockText: () => {
-        blocks += 1;
-        return undefined;
-      },
+      blockText: () => undefined,
       transactionsOfBlock: () => [],
     },
     content,
   );
-  const transaction: WeaveSpan = {
+  const transactionOf = (id: Id): WeaveSpan => ({
     id,
     dataRoot,
     format: dataRoot === "" ? 1 : 2,
     start: 0n,
     end: BigInt(body.length),
     place: { height: 1, txIndex: 0, offset: -1 },
+  });
+  const ask = async (at: number, number = 0) => {
+    const data = datas[number]!;
+    return await proofs.dataProof(transactionOf(data.id), data, at, never);
   };
-  const ask = (at: number) => proofs.dataProof(transaction, data, at, never);
-  return { ask, reads: () => reads, blocks: () => blocks, close: content.close };
+  return { ask, reads: () => reads, close: content.close };
 }
 
 test.each([
@@ -66,6 +68,22 @@ test.each([
     await close();
   },
 );
+
+test("data is hashed once, also when many others are proven meanwhile, and each path leads to its chunk", async () => {
+  const count = 60;
+  const root = dataRootOf(body, "halved");
+  const { ask, reads, close } = await openData(encodeBase64url(root), count);
+  for (let round = 0; round < 2; round += 1)
+    for (let number = 0; number < count; number += 1)
+      for (const at of [0, 699_999]) {
+        const proof = await ask(at, number);
+        const question = { root, path: proof!.path, target: at, size: body.length, ruleset: "basic" } as const;
+        const proven = validatePath(question);
+        expect(proven).toMatchObject({ start: BigInt(proof!.span.start), end: BigInt(proof!.span.end) });
+      }
+  expect(reads()).toBe(count);
+  await close();
+});
 
 test("data with an unknown root is never hashed", async () => {
   const { ask, reads, close } = await openData("");
