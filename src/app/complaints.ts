@@ -3,7 +3,8 @@
  * @module
  */
 
-export const exitCodes = { done: 0, failed: 1, misused: 2 } as const;
+/** `interrupted` is 128 plus the number of SIGINT, as in shells. */
+export const exitCodes = { done: 0, failed: 1, misused: 2, interrupted: 130 } as const;
 
 const misuseName = "Misuse";
 

@@ -341,7 +341,7 @@ function snapshotCommand({ config }: ReadSettings, environment: AskEnvironment) 
         required: true,
         valueHint: "folder",
       },
-      gateway: { type: "string", description: "Gateway to fetch from", valueHint: "url" },
+      gateway: { type: "string", description: "fetch: gateway to fetch from; required", valueHint: "url" },
       sample: { type: "string", description: "Rows whose proofs fetch verifies; default: 1000", valueHint: "count" },
       wallet: walletArgument,
       to: toArgument("upload", "UPLOAD_PORT"),
@@ -407,7 +407,7 @@ function backupCommand(environment: AskEnvironment) {
     meta: { name: "backup", description: "Copy the data folder, also beside a running program, and check the copy" },
     args: {
       folder: { type: "positional", description: "Folder to write to; absent or empty", required: true },
-      "without-index": { type: "boolean", description: "Leave out the index, which is built again from the chain" },
+      "without-index": { type: "boolean", description: "Leave out the index and the columnar store" },
       json: jsonArgument,
     },
     run: async ({ args }) => {
@@ -444,7 +444,11 @@ function ledgerCommand(environment: AskEnvironment) {
       action: { type: "positional", description: "check or repair", required: true, valueHint: "check|repair" },
       json: jsonArgument,
       "dry-run": { type: "boolean", description: "repair: print the transfers, write nothing" },
-      gateway: { type: "string", description: "Gateway for uploads that are only on the chain", valueHint: "url" },
+      gateway: {
+        type: "string",
+        description: "Gateway for uploads that are only on the chain; default: this machine",
+        valueHint: "url",
+      },
     },
     run: async ({ args }) => {
       const config = configOf(environment(), "serve", {});

@@ -156,7 +156,7 @@ export type TopUpOptions = AccountOptions &
   }>;
 
 /** Default of `--wait`: as long as a checkout page is open. Seconds. */
-const waitSecondsDefault = 30 * 60;
+const waitSecondsDefault = 35 * 60;
 
 /** Maximum length of the list of currencies in a message. Characters. */
 const currenciesShownMax = 300;

@@ -15,6 +15,7 @@ import { invalidValue, jsonText } from "../lib/printable.ts";
 import { countText } from "../lib/quantity-text.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
 import { stableDepth } from "../store/index/index-types.ts";
+import { failureCodeOf, stopAtInterrupt } from "./interruption.ts";
 import { print } from "./print.ts";
 import { createBar, errorScreen } from "./terminal.ts";
 
@@ -65,8 +66,7 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
   const pool = openExportThreads(threads);
   const stop = new AbortController();
   const bar = createBar(errorScreen(), systemClock);
-  const onInterrupt = () => stop.abort(new Error("stopped; run the command again to continue"));
-  process.once("SIGINT", onInterrupt);
+  const unhook = stopAtInterrupt(stop);
   try {
     const result = await runExport(run, {
       writer: createPartitionWriter(pool, index, stop.signal),
@@ -83,9 +83,9 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
     bar.end();
     if (!(error instanceof Error)) throw error;
     process.stderr.write(`cairn: ${error.message}\n`);
-    return exitCodes.failed;
+    return failureCodeOf(stop.signal);
   } finally {
-    process.off("SIGINT", onInterrupt);
+    unhook();
     await pool.close();
   }
 }

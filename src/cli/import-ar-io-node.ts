@@ -24,6 +24,7 @@ import { openIndexWriter } from "../store/index/index-writer.ts";
 import { mergeAllParts, openMergeConnection } from "../store/index/parts/merge-connection.ts";
 import { settingsFaults } from "./check-settings.ts";
 import { explainReport, readEnvFile } from "./environment.ts";
+import { failureCodeOf, stopAtInterrupt } from "./interruption.ts";
 import { print } from "./print.ts";
 import { createBar, errorScreen } from "./terminal.ts";
 
@@ -51,8 +52,7 @@ export async function runArIoNodeImport(config: Config, options: ArIoNodeOptions
   );
   const stop = new AbortController();
   const bar = createBar(errorScreen(), systemClock);
-  const onInterrupt = () => stop.abort(new Error("stopped; run the command again to continue"));
-  process.once("SIGINT", onInterrupt);
+  const unhook = stopAtInterrupt(stop);
   try {
     const folder = takeFolder(config, closers);
     const parts: ImportParts = { source, folder, config, closers, signal: stop.signal, show: bar.show };
@@ -64,9 +64,9 @@ export async function runArIoNodeImport(config: Config, options: ArIoNodeOptions
     bar.end();
     if (!(error instanceof Error) || isMisuse(error)) throw error;
     process.stderr.write(`cairn: ${printableLines(explainError(error))}\n`);
-    return exitCodes.failed;
+    return failureCodeOf(stop.signal);
   } finally {
-    process.off("SIGINT", onInterrupt);
+    unhook();
     await closers.closeAll();
   }
 }

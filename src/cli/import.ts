@@ -18,6 +18,7 @@ import { jsonText, printableLines } from "../lib/printable.ts";
 import { countText } from "../lib/quantity-text.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
 import { openIndexWriter } from "../store/index/index-writer.ts";
+import { failureCodeOf, stopAtInterrupt } from "./interruption.ts";
 import { print } from "./print.ts";
 import { createBar, errorScreen } from "./terminal.ts";
 
@@ -30,8 +31,7 @@ export async function runImport(config: Config, options: ImportOptions): Promise
   );
   const stop = new AbortController();
   const bar = createBar(errorScreen(), systemClock);
-  const onInterrupt = () => stop.abort(new Error("stopped; run the command again to continue"));
-  process.once("SIGINT", onInterrupt);
+  const unhook = stopAtInterrupt(stop);
   try {
     const storeOptions = columnStoreOptions(config, dataFolderAt(config.DATA_DIR));
     if (storeOptions === undefined) throw misuse("cairn import requires COLUMNAR_STORE: duckdb or clickhouse");
@@ -63,9 +63,9 @@ export async function runImport(config: Config, options: ImportOptions): Promise
     bar.end();
     if (!(error instanceof Error) || isMisuse(error)) throw error;
     process.stderr.write(`cairn: ${printableLines(explainError(error))}\n`);
-    return exitCodes.failed;
+    return failureCodeOf(stop.signal);
   } finally {
-    process.off("SIGINT", onInterrupt);
+    unhook();
     await closers.closeAll();
   }
 }

@@ -208,7 +208,11 @@ export function solvencyCommand(config: () => Config) {
         required: false,
         valueHint: "file",
       },
-      root: { type: "string", description: "prove: file that 'cairn solvency root' wrote", valueHint: "file" },
+      root: {
+        type: "string",
+        description: "prove: file that 'cairn solvency root' wrote; default: the newest published root",
+        valueHint: "file",
+      },
       wallet: { type: "string", description: "root: key file; default: WALLET_FILE", valueHint: "file" },
       publish: { type: "boolean", description: "root: upload it as a data item" },
       to: {

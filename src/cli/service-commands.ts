@@ -100,7 +100,11 @@ export function topUpCommand({ config }: ReadSettings) {
       address: addressArgument,
       wallet: walletArgument,
       to: toArgument("payment", "PAYMENT_PORT"),
-      wait: { type: "string", description: "Maximum wait for the credits; 0 does not wait", valueHint: "seconds" },
+      wait: {
+        type: "string",
+        description: "Maximum wait for the credits; default: 2100; 0 does not wait",
+        valueHint: "seconds",
+      },
       json: jsonArgument,
     },
     run: async ({ args }) => {

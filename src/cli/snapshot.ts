@@ -47,6 +47,7 @@ import { openIndexReader } from "../store/index/index-reader.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import { openIndexWriter } from "../store/index/index-writer.ts";
 import type { StoredHeights } from "../store/index/stored-partitions.ts";
+import { failureCodeOf, stopAtInterrupt } from "./interruption.ts";
 import { print } from "./print.ts";
 import { readServiceUrl } from "./service-client.ts";
 import { type Bar, createBar, errorScreen } from "./terminal.ts";
@@ -105,8 +106,7 @@ export async function fetchSnapshot(config: Config, options: FetchOptions): Prom
   );
   const bar = createBar(errorScreen(), systemClock);
   const stop = new AbortController();
-  const onInterrupt = () => stop.abort(new Error("stopped; run the command again to continue"));
-  process.once("SIGINT", onInterrupt);
+  const unhook = stopAtInterrupt(stop);
   try {
     const data = takeFolder(config, closers);
     const storeOptions = columnStoreOptions({ ...config, COLUMNAR_STORE: storeOf(config) }, data);
@@ -130,9 +130,9 @@ export async function fetchSnapshot(config: Config, options: FetchOptions): Prom
     bar.end();
     if (!(error instanceof Error) || isMisuse(error)) throw error;
     process.stderr.write(`cairn: ${printableLines(explainError(error))}\n`);
-    return exitCodes.failed;
+    return failureCodeOf(stop.signal);
   } finally {
-    process.off("SIGINT", onInterrupt);
+    unhook();
     await closers.closeAll();
   }
 }

@@ -27,9 +27,6 @@ export type SqlCommandOptions = Readonly<{
 /** DuckDB takes no more than half of the memory, and no more than this. Bytes. */
 const memoryBytesMax = 8 * 2 ** 30;
 
-/** Exit status of a program that SIGINT has ended. */
-const interruptedCode = 130;
-
 /** Characters of a cell on a terminal. */
 const cellMax = 64;
 
@@ -80,7 +77,7 @@ function invalidFolder(given: string): string {
 function report(error: unknown, signal: AbortSignal): number {
   if (signal.aborted) {
     process.stderr.write("cairn: interrupted\n");
-    return interruptedCode;
+    return exitCodes.interrupted;
   }
   if (isClosedPipe(error)) return exitCodes.done;
   if (error instanceof RejectedSql) throw misuse(error.message);

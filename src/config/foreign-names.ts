@@ -122,7 +122,7 @@ const otherExports = "use cairn export or /svc/admin/export-parquet, whose optio
 const oneProcess = "not needed; there is one process, whose caches are in memory and in DATA_DIR";
 const dataFolder = "use DATA_DIR, which holds everything";
 const limiterInMemory = "not needed; the limits of a process are in its memory";
-const noDataSale = "data is not sold; X402_NETWORK and X402_PAY_TO sell credits for uploads";
+const paidReading = "use RATE_LIMITER_PAYMENT with ENABLE_RATE_LIMITER, X402_NETWORK and X402_PAY_TO";
 
 /** Pattern of the name, replacement, and values that request what this program always does. */
 const foreignRows: readonly (readonly [RegExp, string, RegExp?])[] = [
@@ -177,8 +177,8 @@ const foreignRows: readonly (readonly [RegExp, string, RegExp?])[] = [
   [/^WEBHOOK_EMIT_DATA_CACHED_EVENTS$/, "webhooks report what is indexed, not what is cached", /^false$/],
   [/^RATE_LIMITER_TYPE$/, limiterInMemory, /^memory$/],
   [/^RATE_LIMITER_(REDIS|ARNS)_/, limiterInMemory],
-  [/^ENABLE_X_402_/, noDataSale, /^false$/],
-  [/^X_402_/, noDataSale],
+  [/^ENABLE_X_402_/, paidReading, /^false$/],
+  [/^X_402_/, paidReading],
   [/^ENABLE_DATASETS_ENDPOINT$/, "serve files by a web server beside this program", /^false$/],
   [/^(CHAIN_CACHE_TYPE$|REDIS_|LMDB_)/, oneProcess],
   [/^NODE_(MAX_OLD_SPACE_SIZE|OPTIONS)$/, "use HOT_BYTES_MAX, RESPONSE_BYTES_MAX and REQUEST_BYTES_MAX"],
@@ -186,7 +186,8 @@ const foreignRows: readonly (readonly [RegExp, string, RegExp?])[] = [
     /^MAX_EXPECTED_DATA_ITEM_INDEXING_INTERVAL_SECONDS$/,
     "not needed; /svc/healthcheck reports when following stops or lags",
   ],
-  [/^(OTEL|AWS)_/, "use /metrics, and log lines of LOG_FORMAT=json"],
+  [/^OTEL_/, "use OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG"],
+  [/^AWS_/, "not needed; content is stored in DATA_DIR, and logs go to the standard error"],
   [/^(BUNDLER_|UPLOADER_)/, "use UPLOAD_PORT and WALLET_FILE; the upload service is part of this program"],
   [/^((RUN_|ENABLE_)?OBSERVER|SUBMIT_CONTRACT_)/, "run ar-io-observer beside this program; it has no observer"],
   [/^(INDEX_SWARM|INDEXES)_/, "indexes are neither published nor subscribed to in this version"],

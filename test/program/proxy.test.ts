@@ -51,7 +51,8 @@ describeWith({ there: Bun.which("nginx") !== null, what: "nginx" }, "behind the 
     folder = mkdtempSync(join(tmpdir(), "cairn-proxy-"));
     const ports = await freePorts();
     port = Number((await freePorts())["GATEWAY_PORT"]);
-    const environment = { HOST: "127.0.0.1", TRUSTED_PROXIES: "127.0.0.1", LOG_LEVEL: "debug" };
+    const free = { FREE_UPLOAD_BYTES: String(32 * 2 ** 20) };
+    const environment = { HOST: "127.0.0.1", TRUSTED_PROXIES: "127.0.0.1", LOG_LEVEL: "debug", ...free };
     program = await startDev({ environment, ports });
     const file = join(folder, "nginx.conf");
     writeFileSync(file, settingsAt(port, ports));
@@ -124,6 +125,9 @@ describeWith({ there: Bun.which("nginx") !== null, what: "nginx" }, "behind the 
     const item = testItem(new Uint8Array(2_000_000).fill(7));
     const reply = await ask("upload.example", "/v1/tx", { method: "POST", body: item.bytes });
     expect([reply.status, (await reply.json()).id]).toEqual([200, item.id]);
+    const large = testItem(new Uint8Array(16 * 2 ** 20).fill(8));
+    const mounted = await ask("gateway.example", "/upload/v1/tx", { method: "POST", body: large.bytes });
+    expect([mounted.status, (await mounted.json()).id]).toEqual([200, large.id]);
     expect((await ask("payment.example", "/v1/price/bytes/1000")).status).toBe(200);
   }, 60_000);
 

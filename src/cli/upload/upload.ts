@@ -128,14 +128,11 @@ export async function runUpload(options: UploadOptions): Promise<number> {
   }
 }
 
-/** 128 plus the number of SIGINT, as in shells. */
-const interruptedCode = 130;
-
 /** Ends the program at Ctrl-C with a message; nothing needs cleanup. @returns Removes the handler. */
 function onInterrupt(say: () => void): () => void {
   const end = () => {
     say();
-    process.exit(interruptedCode);
+    process.exit(exitCodes.interrupted);
   };
   process.once("SIGINT", end);
   return () => process.off("SIGINT", end);
