@@ -29,6 +29,7 @@ import { openHttp } from "../lib/http-client.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { invalidValue } from "../lib/printable.ts";
+import type { BlockList } from "../store/block-list.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import { openManifestIndexes } from "../store/manifests/manifest-indexes.ts";
 import { openOutbox } from "../store/outbox.ts";
@@ -430,8 +431,10 @@ function hooksOf({ metrics, reader, sources }: Base, gateway: Gateway, webhooks:
       forget(block.ids, gateway, sources);
       webhooks?.onBlock(block);
     },
-    onItems: (ids) => {
+    onItems: (ids, rootId) => {
       forget(ids, gateway, sources);
+      // What is cached of the root has bytes of these items, and one of them may be blocked.
+      if (rootId !== undefined && isAnythingBlocked(sources.blockList)) gateway.forget(rootId);
       webhooks?.onItems(ids);
     },
     onRollback: (fromHeight) => {
@@ -441,6 +444,10 @@ function hooksOf({ metrics, reader, sources }: Base, gateway: Gateway, webhooks:
       webhooks?.onRollback(fromHeight); // last: it writes to a disk that may be full
     },
   };
+}
+
+function isAnythingBlocked(blockList: BlockList): boolean {
+  return blockList.has("id") || blockList.has("hash");
 }
 
 /** Drops the cached responses and the cached content of ids that have changed. */

@@ -14,9 +14,11 @@ import { likelyChunk } from "../content/fetch-to-cache.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
+import type { ByteSpan } from "../lib/range.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
+import { isTimeout, withDeadline } from "../lib/stop.ts";
 import { type IndexReader, stableDepth, type WeaveSpan } from "../store/index/index-types.ts";
-import type { ChunkProofs, DataProof } from "./chunk-proofs.ts";
+import type { ChunkProofs, DataProof, TxProof } from "./chunk-proofs.ts";
 import type { Relay } from "./relay.ts";
 import type { RelayGuard } from "./relayed-block-list.ts";
 
@@ -66,6 +68,9 @@ const proofBytesMax = 16 * 2 ** 20;
 /** Largest offset that the index and the nodes can represent. */
 const offsetMax = 2n ** 63n - 1n;
 
+/** Longest wait for the data of other transactions, from which the path of a transaction is computed. Milliseconds. */
+const txProofMsMax = 2_000;
+
 /** Time to live of a chunk that cannot be verified. Milliseconds. */
 const retentionMs = 10_000;
 
@@ -87,7 +92,8 @@ export function createChunks(options: ChunksOptions): Chunks {
     const before = fetched.proof(chunked, at);
     const isStored = before !== undefined && data.cached(before.span);
     const made = isStored ? before : await proofs.dataProof(transaction, data, at, signal);
-    if (made !== undefined) {
+    // A proof may outlast its bytes. A chunk of format 1 without a root is in no other place than the content.
+    if (made !== undefined && (dataRoot === "" || data.cached(made.span))) {
       const chunk = await data.bytes(made.span, signal);
       const served = { chunk, dataPath: made.path, txPath: new Uint8Array(0) };
       return await found(transaction, served, made.span.start, signal);
@@ -107,7 +113,7 @@ export function createChunks(options: ChunksOptions): Chunks {
     dataStart: number,
     signal: AbortSignal,
   ): Promise<FoundChunk> => {
-    const proof = await proofs.txProof(transaction, signal);
+    const proof = await txProofSoon(proofs, transaction, signal);
     return {
       served: { ...served, txPath: proof?.path ?? served.txPath },
       end: transaction.start + BigInt(dataStart + served.chunk.byteLength),
@@ -144,6 +150,20 @@ export function createChunks(options: ChunksOptions): Chunks {
   };
 }
 
+/** The path of a transaction; undefined also while data of its block is awaited: the chunk itself is at hand. */
+async function txProofSoon(
+  proofs: ChunkProofs,
+  transaction: WeaveSpan,
+  signal: AbortSignal,
+): Promise<TxProof | undefined> {
+  try {
+    return await withDeadline(signal, txProofMsMax, (own) => proofs.txProof(transaction, own));
+  } catch (error) {
+    if (signal.aborted || !isTimeout(error)) throw error;
+    return undefined;
+  }
+}
+
 /** Fetches each chunk once for all concurrent requests, caches its proofs and stores its bytes. */
 function createFetched(keep: ChunksOptions["keep"]) {
   const proofs = new LRUCache<string, DataProof>({ maxSize: proofBytesMax });
@@ -164,8 +184,11 @@ function createFetched(keep: ChunksOptions["keep"]) {
 
   return {
     /** The cached proof of the chunk that contains a byte. */
-    proof: (data: ChunkedData, at: number): DataProof | undefined =>
-      proofs.get(keyOf(data, likelyChunk(data.size, at).start)),
+    proof: (data: ChunkedData, at: number): DataProof | undefined => {
+      const proof = proofs.get(keyOf(data, likelyChunk(data.size, at).start));
+      // Of irregularly split data, the chunk that begins there may end before this byte.
+      return proof !== undefined && contains(proof.span, at) ? proof : undefined;
+    },
     fetch: async (source: ProvenChunks, data: ChunkedData, at: number, signal: AbortSignal) => {
       const key = `${data.id}:${likelyChunk(data.size, at).start}`;
       const chunk = await flightsOf(source).run(key, signal, async (own) => {
@@ -173,10 +196,14 @@ function createFetched(keep: ChunksOptions["keep"]) {
         note(data, at, fetched);
         return fetched;
       });
-      // Irregularly split data: the chunk of a concurrent request may not contain this byte.
-      return chunk.start <= at && at < chunk.end ? chunk : await source.fetch(data, at, signal);
+      // The same of the chunk of a concurrent request.
+      return contains(chunk, at) ? chunk : await source.fetch(data, at, signal);
     },
   };
+}
+
+function contains({ start, end }: ByteSpan, at: number): boolean {
+  return start <= at && at < end;
 }
 
 /** A node's chunk whose transaction was not followed: parsed, but not verified. */

@@ -31,8 +31,9 @@ export type IndexingHooks = Readonly<{
   onBlock: (block: FollowedBlock) => void;
   /**
    * Ids that were added outside of a new block: items, missing and pending transactions.
+   * @param rootId - Of items that were read from their bundle.
    */
-  onItems: (ids: readonly Id[]) => void;
+  onItems: (ids: readonly Id[], rootId?: Id) => void;
   /** All blocks from the height on were removed from the index. */
   onRollback: (fromHeight: number) => void;
 }>;

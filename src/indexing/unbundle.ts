@@ -59,8 +59,8 @@ export type UnbundleParts = Readonly<{
   indexFilter: Filter;
   limits: BundleLimits;
   budget: Omit<EntryBudget, "begin">;
-  /** Called with the ids of items that were added to the index. */
-  onItems: (ids: readonly Id[]) => void;
+  /** Called with the ids of items that were added to the index, and their root transaction. */
+  onItems: (ids: readonly Id[], rootId: Id) => void;
   log: Log;
 }>;
 
@@ -226,7 +226,7 @@ async function write(
     const bundle = refOf(job);
     const added = await parts.index.addItems({ bundle, rows, firstEntry, nextEntry, bundles, invalid, invalidCount });
     if (added.gone) giveBack();
-    else if (batch.ids.length > 0) parts.onItems(batch.ids);
+    else if (batch.ids.length > 0) parts.onItems(batch.ids, job.rootId);
     return { isGone: added.gone };
   } catch (error) {
     giveBack();

@@ -293,6 +293,10 @@ describe("content that the index lacks", () => {
     gateway.setFault(() => undefined);
     node.setFault(() => ({ kind: "reset" }));
     expect(await failureOf(harness.content.open(id, none))).toBe("source_failed");
+    for (const status of [401, 403, 451]) {
+      node.setFault(() => ({ kind: "response", response: { status } }));
+      expect(await failureOf(harness.content.open(id, none))).toBe("source_failed");
+    }
     node.setFault(() => undefined);
     expect(await failureOf(harness.content.open(id, none))).toBe("not_found");
   });

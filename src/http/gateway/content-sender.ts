@@ -164,8 +164,9 @@ function diskHit(content: OpenContent, whole: Headers, about: ResponseConditions
   );
 }
 
-function dependenciesOf({ id }: Pick<OpenContent, "id">, { manifestId }: ResponseConditions): readonly Id[] {
-  return manifestId === undefined ? [id] : [id, manifestId];
+/** The root too: what its bytes contain may become known later, and be blocked. */
+function dependenciesOf({ id, root }: OpenContent, { manifestId }: ResponseConditions): readonly Id[] {
+  return [...new Set([id, root?.id ?? id, manifestId ?? id])];
 }
 
 /** Whether neither the content, nor the path to it, nor the headers can change. */

@@ -5,7 +5,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { isId } from "../../arweave/id.ts";
-import { proofFields, proofTextSizeMax } from "../../arweave/proof.ts";
+import { type Proof, proofFields, proofTextSizeMax } from "../../arweave/proof.ts";
 import { Failure } from "../../failures.ts";
 import type { Proofs } from "../../gateway/proofs.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
@@ -22,7 +22,10 @@ import { entityTagHeader, pathParameters, queryParameters, rangeHeader } from ".
 /** How long sources may keep a reader waiting, in seconds. */
 const sourceSilenceSeconds = 120;
 
-/** A block that may be forked away takes its proof with it; stable content may still be blocked later. */
+/**
+ * A block that may be forked away takes its proof with it; stable content may still be blocked later. A proof is
+ * incomplete without the place of its transaction, also while other data of the block cannot be read.
+ */
 const cacheControl = { stable: "public, max-age=7200", other: "public, max-age=10" } as const;
 
 /** Creates the routes, under both spellings of the service prefix. */
@@ -37,7 +40,7 @@ export function createProofRoutes(proofs: Proofs): AnyElysia {
     if (body.length > proofTextSizeMax) throw new Failure("proof_too_large", { id: text, size: body.length });
     const headers = {
       ETag: `"${encodeBase64url(sha256(body))}"`,
-      "Cache-Control": proof.stable ? cacheControl.stable : cacheControl.other,
+      "Cache-Control": isFinal(proof) ? cacheControl.stable : cacheControl.other,
       Vary: "Range",
     };
     if (matchesTag(request.headers.get("if-none-match"), headers.ETag))
@@ -52,6 +55,10 @@ export function createProofRoutes(proofs: Proofs): AnyElysia {
     routes.get(`${prefix}/proof/:id`, ({ params, request }) => response(params.id, request), detail);
   }
   return routes;
+}
+
+function isFinal({ stable, transaction }: Proof): boolean {
+  return stable && (transaction?.place !== undefined || transaction?.dataSize === 0);
 }
 
 const proofDetail = described({
