@@ -13,6 +13,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
+import { freePorts } from "../../test/support/free-ports.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "../harness.ts";
 import { startFloor } from "../support/floor-process.ts";
 import { startServed } from "../support/gateway-process.ts";
@@ -188,7 +189,7 @@ async function startCairn(folder: string, bodies: ReadonlyMap<string, readonly s
 
 /** One worker, sendfile, cached open files, and as many headers as Cairn sends. */
 async function startNginx(folder: string) {
-  const port = await freePort();
+  const [port = 0] = freePorts(1);
   const headers = Array.from({ length: 13 }, (_, index) => `add_header X-Header-${index} "value of header ${index}";`);
   const config = `
 ${process.getuid?.() === 0 ? "user root;" : ""}
@@ -203,13 +204,6 @@ http { access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000;
   const child = Bun.spawn([...pinned(0), "nginx", "-c", join(folder, "nginx.conf"), "-e", join(folder, "error.log")]);
   const worker = await workerOf(child.pid);
   return { port, pid: worker, pathOf: (id: string) => `/${id}`, stop: () => child.kill() };
-}
-
-async function freePort(): Promise<number> {
-  const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => undefined } });
-  const { port } = server;
-  server.stop(true);
-  return port;
 }
 
 /** The worker: the only child process of nginx. */

@@ -12,7 +12,7 @@ import { readWallet } from "../../src/arweave/wallet.ts";
 import type { Devnet } from "../../src/dev/devnet/devnet.ts";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openTestDevnet, serve, type TestNode } from "../dev/devnet/support.ts";
-import { freePorts, repositoryRoot } from "../support/program.ts";
+import { programPorts, repositoryRoot } from "../support/program.ts";
 import { rsaKeys } from "../support/rsa-keys.ts";
 import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
@@ -55,7 +55,7 @@ async function start(environment: Readonly<Record<string, string>>) {
   const folder = mkdtempSync(join(tmpdir(), "cairn-services-"));
   const walletFile = join(folder, "wallet.json");
   writeFileSync(walletFile, JSON.stringify(rsaKeys.other));
-  const ports = await freePorts();
+  const ports = programPorts();
   const child = Bun.spawn([process.execPath, resolve(repositoryRoot, "src/main.ts"), "serve", "--json"], {
     cwd: repositoryRoot,
     env: {

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { dirname } from "node:path";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
-import { freePorts, type RunningProgram, startDev } from "../support/program.ts";
+import { programPorts, type RunningProgram, startDev } from "../support/program.ts";
 import { complaintsIn } from "./command.ts";
 import { readerFolder, readmeBlocks } from "./readme-section.ts";
 
@@ -14,7 +14,7 @@ let ports: Record<string, string>;
 let folder: string;
 
 beforeAll(async () => {
-  ports = await freePorts();
+  ports = programPorts();
   program = await startDev({ ports });
   folder = readerFolder(program.folder);
 }, 120_000);

@@ -165,7 +165,7 @@ describeWith(browserNeed, "the page of an account", () => {
     await signIn(page);
     await page.getByText("The history cannot be read").waitFor();
     await page.unroute(reads);
-    await page.getByRole("button", { name: "Read again" }).click({ timeout: 5_000 });
+    await page.getByRole("button", { name: "Read again" }).click();
     await page.getByRole("table").waitFor();
     expect(await page.getByText("The history cannot be read").count()).toBe(0);
     await page.close();
@@ -231,7 +231,7 @@ describeWith(browserNeed, "the page of an account", () => {
     const page = await open(await openPage());
     await page.route("**/payment/v1/account/balance?**", (route) => route.fulfill({ status: 404, json: "Not Found" }));
     await signIn(page);
-    await page.getByText("Not Found").waitFor({ timeout: 5_000 });
+    await page.getByText("Not Found").waitFor();
     expect(await page.getByRole("status").count()).toBe(0);
     await page.close();
   }, 60_000);

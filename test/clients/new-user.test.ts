@@ -13,7 +13,7 @@ import type { Browser, Page } from "playwright-core";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { runCairn } from "../cli/command.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { freePorts, type RunningProgram, startDev } from "../support/program.ts";
+import { programPorts, type RunningProgram, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
 import { browser as browserNeed, openBrowser } from "./browser.ts";
 import { isSigned, type WireReceipt } from "./receipt-check.ts";
@@ -60,7 +60,7 @@ describeWith(needs, "a new user", () => {
       .update(Buffer.from(ownKey.n ?? "", "base64url"))
       .digest("base64url");
     me = { token: "arweave", privateKey: ownKey, address, winc: 0n };
-    ports = await freePorts();
+    ports = programPorts();
     program = await startDev({ ports });
     browser = await openBrowser();
     page = await browser.newPage();

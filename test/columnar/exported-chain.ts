@@ -15,6 +15,7 @@ import {
 import { openExportRows } from "../../src/store/index/export-rows.ts";
 import { indexFile } from "../store/index/index-file.ts";
 import { createFixture } from "../store/index/index-fixture.ts";
+import { isPendingPlace } from "../store/index/rows-of.ts";
 import { createRandom } from "../support/random.ts";
 import { readParquet } from "./read-parquet.ts";
 
@@ -29,14 +30,15 @@ export type ExportedChain = Disposable &
 /** The lowest height at which a random chain may end, so that it has five partitions of ten heights. */
 export const chainEndMin = 149;
 
-/** @param steps - Random changes of the chain: blocks, items, reorganizations. */
+/** @param steps - Random changes of the chain: blocks, items, reorganizations; a few more until an item is left. */
 export function exportedChain(seed: number, steps: number): ExportedChain {
   const file = indexFile();
   const fixture = createFixture(createRandom(seed), (clock) => {
     Object.defineProperty(file, "nowMs", { get: clock });
     return file;
   });
-  for (let step = 0; step < steps; step += 1) fixture.step();
+  const hasItem = () => fixture.rows().some(({ kind, place }) => kind === "item" && !isPendingPlace(place));
+  for (let step = 0; step < steps || !hasItem(); step += 1) fixture.step();
   const index = openExportRows(file.path);
   for (let block = 0; block < 20 || index.stableHeight() < chainEndMin; block += 1) fixture.addBlock(3);
   return {

@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import { createLiveText, type TerminalSize } from "../../src/cli/live-summary.ts";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { runCairn } from "../cli/command.ts";
-import { freePorts, newFolder, repositoryRoot, startDev } from "../support/program.ts";
+import { newFolder, programPorts, repositoryRoot, startDev } from "../support/program.ts";
 import { eventually, until } from "../support/until.ts";
 
 /** Erases all that is below the cursor. */
@@ -89,7 +89,7 @@ test(
   "a reader that closes its pipe before the addresses are printed leads to no error",
   async () => {
     const folder = newFolder();
-    const ports = await freePorts();
+    const ports = programPorts();
     const child = Bun.spawn([process.execPath, resolve(repositoryRoot, "src/main.ts"), "dev", "--json"], {
       env: { ...process.env, ...ports, DATA_DIR: folder, LOG_FORMAT: "json" },
       stderr: "pipe",

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { createDataItem } from "../../src/arweave/data-item.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { manifestText } from "../support/manifest-text.ts";
-import { freePorts, type RunningProgram, startDev } from "../support/program.ts";
+import { programPorts, type RunningProgram, startDev } from "../support/program.ts";
 import { sendItem } from "../support/upload-stack.ts";
 
 const mebibytes = Number(process.env["MANIFEST_MIB"] ?? 3);
@@ -50,7 +50,7 @@ const start = (folder?: string) =>
   });
 
 beforeAll(async () => {
-  ports = await freePorts();
+  ports = programPorts();
   program = await start();
   const send = async (data: Uint8Array, type: string, seed: number) => {
     const signer = createEd25519Signer(new Uint8Array(32).fill(seed));

@@ -9,9 +9,10 @@ import net from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
+import { freePorts } from "../support/free-ports.ts";
 import { header, wire } from "../support/gateway-server.ts";
 import { describeWith } from "../support/helpers.ts";
-import { freePorts, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+import { programPorts, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
 import { connectRaw } from "../support/raw-request.ts";
 import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
@@ -49,8 +50,8 @@ const ask = (host: string, path: string, init: RequestInit = {}) =>
 describeWith({ there: Bun.which("nginx") !== null, what: "nginx" }, "behind the proxy that is shipped", () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "cairn-proxy-"));
-    const ports = await freePorts();
-    port = Number((await freePorts())["GATEWAY_PORT"]);
+    const ports = programPorts();
+    [port = 0] = freePorts(1);
     const free = { FREE_UPLOAD_BYTES: String(32 * 2 ** 20) };
     const environment = { HOST: "127.0.0.1", TRUSTED_PROXIES: "127.0.0.1", LOG_LEVEL: "debug", ...free };
     program = await startDev({ environment, ports });

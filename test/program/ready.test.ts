@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
-import { freePorts, type RunningProgram, startDev } from "../support/program.ts";
+import { programPorts, type RunningProgram, startDev } from "../support/program.ts";
 
 const opened: RunningProgram[] = [];
 afterAll(async () => {
@@ -41,7 +41,7 @@ async function lookAt(origin: string) {
 
 /** Starts the program, watches it, and stops it. */
 async function startWatched(folder: string | undefined) {
-  const ports = await freePorts();
+  const ports = programPorts();
   let hasEnded = false;
   const environment = { QUERY_THREADS: "3" };
   const starting = startDev({ ports, environment, ...(folder !== undefined && { folder }) });

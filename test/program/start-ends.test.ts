@@ -7,7 +7,7 @@ import { readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { runCairn } from "../cli/command.ts";
 import { temporaryFolder } from "../store/folder.ts";
-import { freePorts, startDev } from "../support/program.ts";
+import { programPorts, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
 
 const never = '{"never":true}';
@@ -62,7 +62,7 @@ describe("a start does not wait for a sample that a setting excludes", () => {
 
 describe("the development chain's controls during the start", () => {
   test("/ready is 200 when the start is over, and resets before and after it do not end the program", async () => {
-    const ports = await freePorts();
+    const ports = programPorts();
     const node = `http://127.0.0.1:${ports["DEVNET_PORT"]}`;
     const gateway = `http://127.0.0.1:${ports["GATEWAY_PORT"]}`;
     let isReady = false;

@@ -12,7 +12,7 @@ import { removeFolder } from "../../src/lib/remove-folder.ts";
 import { openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { openSqliteLedger } from "../../src/store/ledger/sqlite-ledger.ts";
 import { runCairn } from "../cli/command.ts";
-import { freePorts } from "../support/program.ts";
+import { programPorts } from "../support/program.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-start-"));
 afterAll(() => removeFolder(folder));
@@ -21,7 +21,7 @@ describe("a port that another program has", () => {
   test.each(["GATEWAY_PORT", "PAYMENT_PORT", "UPLOAD_PORT", "DEVNET_PORT", "SANDBOX_PORT"])(
     "%s is not shared with it",
     async (name) => {
-      const ports = await freePorts();
+      const ports = programPorts();
       // A server of the same user: the system would let both have the port, and give each half of the connections.
       const other = Bun.serve({
         hostname: "127.0.0.1",

@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SQL } from "bun";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
+import { freePorts } from "./free-ports.ts";
 import type { Need } from "./helpers.ts";
 import { until } from "./until.ts";
 
@@ -75,7 +76,7 @@ export async function startPostgres(isDurable = false): Promise<PostgresServer> 
     "--locale=C.UTF-8",
     "--no-sync",
   ]);
-  const port = freePort();
+  const [port = 0] = freePorts(1);
   let child = await startServer(join(binaries, "postgres"), data, port, isDurable);
   let databases = 0;
   const urlOf = (database: string) => `postgres://cairn@127.0.0.1:${port}/${database}`;
@@ -163,12 +164,4 @@ function run(command: readonly string[]): void {
 
 function idOf(flag: "-u" | "-g"): number {
   return Number(spawnSync("id", [flag, "nobody"], { encoding: "utf8" }).stdout);
-}
-
-/** A port that was free a moment ago. */
-function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => undefined } });
-  const { port } = listener;
-  listener.stop(true);
-  return port;
 }

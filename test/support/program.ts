@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { removeFolder } from "../../src/lib/remove-folder.ts";
+import { freePorts } from "./free-ports.ts";
 import { rsaKeys } from "./rsa-keys.ts";
 
 /** The repository's root. */
@@ -55,18 +56,16 @@ export type StartOptions = Readonly<{
   folder?: string;
   cwd?: string;
   environment?: Readonly<Record<string, string>>;
-  /** Ports that stay the same over restarts, by the names of their settings (`freePorts`); free ports by default. */
+  /** Ports that stay the same over restarts, by the names of their settings (`programPorts`); free ports by default. */
   ports?: Readonly<Record<string, string>>;
 }>;
 
 const portNames = ["GATEWAY_PORT", "PAYMENT_PORT", "UPLOAD_PORT", "DEVNET_PORT", "SANDBOX_PORT"];
 
 /** A free port for every listener, each by the name of its setting. */
-export async function freePorts(): Promise<Record<string, string>> {
-  const servers = portNames.map(() => Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } }));
-  const ports = servers.map(({ port }) => String(port));
-  for (const server of servers) server.stop(true);
-  return Object.fromEntries(portNames.map((name, index) => [name, ports[index] ?? "0"]));
+export function programPorts(): Record<string, string> {
+  const ports = freePorts(portNames.length);
+  return Object.fromEntries(portNames.map((name, index) => [name, String(ports[index])]));
 }
 
 /** Long enough for a first start on a busy machine, which makes wallets and mines a site. */

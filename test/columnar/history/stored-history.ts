@@ -14,7 +14,7 @@ import { exportTables } from "../../../src/columnar/export-tables.ts";
 import { readPartition, writtenPartitions } from "../../../src/columnar/partition.ts";
 import { complaintsIn } from "../../cli/command.ts";
 import { temporaryFolder } from "../../store/folder.ts";
-import { freePorts, type RunningProgram, repositoryRoot, startDev } from "../../support/program.ts";
+import { programPorts, type RunningProgram, repositoryRoot, startDev } from "../../support/program.ts";
 import { eventually } from "../../support/until.ts";
 import { rowsOfFiles, rowsOfStore } from "../exported-chain.ts";
 import { rowsOfIndex } from "./index-rows.ts";
@@ -49,7 +49,7 @@ export function checkTimeoutMs(items: number): number {
 export async function checkStoredHistory({ items, seed, store, openStore }: HistoryCheck): Promise<void> {
   using work = temporaryFolder();
   const laps = createLaps();
-  const ports = await freePorts();
+  const ports = programPorts();
   let program = await startDev({ ports });
   const { folder } = program;
   try {
