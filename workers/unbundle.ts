@@ -104,10 +104,11 @@ const headerGuessBytes = 8 * 1024;
 const entriesPerStep = 1_024;
 const headerWindowBytes = entriesPerStep * bundleEntrySize;
 
-/**
- * A batch ends after this many bytes of headers, so that 1,000 items with 1 MiB of tags are not one batch.
- */
+/** A batch ends after this many bytes of headers, so that 1,000 items with 1 MiB of tags are not one batch. */
 const rowBytesMax = 8 * 2 ** 20;
+
+/** Each tag counts as this much more: the index writes a key of it, also when it has four bytes. */
+const keyBytes = 64;
 
 /** Invalid entries that a batch lists; the rest are only counted. */
 const invalidNamedMax = 1_000;
@@ -286,7 +287,7 @@ function createBatch(job: UnbundleJob) {
     const indexed = isIndexed(item.header, row.size);
     if (indexed) {
       rows.push(row);
-      rowBytes += item.header.headerSize;
+      rowBytes += item.header.headerSize + keyBytes * row.tags.length;
     }
     // A bundle that is in the index but not chosen is also queued: the queue records that it was skipped.
     if (isBundleTags(row.tags) && (indexed || isUnbundled(item.header, row.size))) bundles.push(bundleOf(job, row));

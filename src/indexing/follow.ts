@@ -359,8 +359,10 @@ async function handleReorg(
 ): Promise<void> {
   const { choice, reader, log } = options;
   const ours = reader.tip();
-  const lowest = reader.blocks({ order: "asc", limit: 1 }).rows[0]?.height;
-  if (ours === undefined || lowest === undefined) return;
+  // Single blocks that were requested may be far below those that are followed.
+  const { stable, recent } = reader.counts();
+  const lowest = stable.minHeight ?? recent.minHeight;
+  if (ours === undefined || lowest === null) return;
   const ancestor = await findCommonAncestor({
     differsAt,
     lowest,

@@ -9,7 +9,7 @@ import { canonical, type Filter } from "../arweave/filter.ts";
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import type { Staged, StagingRequest } from "../store/administration-database.ts";
-import type { BundleRow, IndexReader } from "../store/index/index-types.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import { isWanted } from "./bundle-filter.ts";
 
@@ -30,7 +30,7 @@ export type IndexingRequests = Readonly<{
 
 export type IndexingRequestsOptions = Readonly<{
   reader: Pick<IndexReader, "bundleRow" | "bundleStatus" | "locate" | "row" | "transactionText">;
-  index: Pick<IndexWriterCalls, "queueBundles" | "requestBundle">;
+  index: Pick<IndexWriterCalls, "queueBundle" | "requestBundle">;
   staged: Pick<Staged, "add">;
   unbundleFilter: Filter;
   indexFilter: Filter;
@@ -48,25 +48,22 @@ export function createIndexingRequests(options: IndexingRequestsOptions): Indexi
     onStaged();
   };
 
-  const queue = async (bundle: BundleRow): Promise<void> => {
-    await index.queueBundles([bundle]);
-    onBundle();
-  };
-
   return {
     queueTransaction: async (id) => {
       const known = reader.bundleRow(id);
-      if (known === undefined) stage({ id, isBundle: false, bypassFilter: false });
-      else if (isUnfinishedBundle(id, reader)) await queue(known);
+      if (known !== undefined && !isUnfinishedBundle(id, reader)) return;
+      if (known !== undefined && (await index.queueBundle(known)) === "queued") onBundle();
+      else stage({ id, isBundle: false, bypassFilter: false });
     },
     queueBundle: async (id, bypassFilter) => {
       const known = reader.bundleRow(id);
-      if (known === undefined) {
+      const outcome = known && (await index.requestBundle({ ...known, bypassFilter }, filters));
+      if (known === undefined || outcome === "gone") {
         stage({ id, isBundle: true, bypassFilter });
         return "queued";
       }
+      if (outcome === "done") return "skipped";
       const bundle = { ...known, bypassFilter };
-      if ((await index.requestBundle(bundle, filters)) === "done") return "skipped";
       onBundle();
       const rootId = reader.locate(id)?.rootId ?? id;
       return isWanted(unbundleFilter, { ...bundle, rootId }, reader) ? "queued" : "skipped";

@@ -39,7 +39,7 @@ export type StagedOptions = Readonly<{
   nodes: Pick<Nodes, "ask" | "distrust">;
   /** Threads of `workers/verify.ts`. */
   verify: Pick<Pool<Workers["verify"]>, "run">;
-  index: Pick<IndexWriterCalls, "addStrayBlock" | "hurryMissing" | "queueBundles">;
+  index: Pick<IndexWriterCalls, "addStrayBlock" | "hurryMissing" | "queueBundle">;
   reader: Pick<IndexReader, "block" | "bundleRow" | "bundleStatus" | "row" | "tip">;
   content: Pick<Content, "keep">;
   /**
@@ -122,7 +122,7 @@ async function queueKnown(row: StagedRow, { reader, index, onFound }: Parts): Pr
   const known = reader.bundleRow(id);
   if (known === undefined) return false;
   const isWanted = isBundle || isUnfinishedBundle(id, reader);
-  if (isWanted) await index.queueBundles([{ ...known, bypassFilter }]);
+  if (isWanted && (await index.queueBundle({ ...known, bypassFilter })) === "gone") return false;
   onFound(id, { hasBundle: isWanted, isNew: isFound });
   return true;
 }

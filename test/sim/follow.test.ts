@@ -4,6 +4,8 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
+import { blockOf, ownerOf, transactionOf } from "../store/index/rows-of.ts";
+import { createRandom } from "../support/random.ts";
 import { expectIndexToEqual } from "./expected.ts";
 import {
   openSimulation,
@@ -126,6 +128,31 @@ describe("following", () => {
       expect(lacking.size).toBeLessThan(base.height + 1);
       expect(removals).toEqual([base.height + 1]);
       expectIndexToEqual(simulation.index.reader, other);
+    });
+  });
+
+  test("a block far below, which was requested, is not where a deep fork ends", async () => {
+    const script = createScript(14);
+    const base = growBranch(script, undefined, 51);
+    const tip = growBranch(script, base, 3);
+    const removals: number[] = [];
+    const hooks = {
+      onBlock: () => undefined,
+      onItems: () => undefined,
+      onRollback: (fromHeight: number) => removals.push(fromHeight),
+    };
+    await withNode(tip, { hooks, start: 48 }, async (simulation, node) => {
+      await untilSettled(tip, simulation);
+      const random = createRandom(1);
+      const block = blockOf(random, { height: 5, txCount: 1 });
+      const transactions = [transactionOf(random, ownerOf(random), { txIndex: 0 })];
+      await simulation.index.calls.addStrayBlock({ block, transactions, missing: [], bundles: [] });
+      const other = growBranch(script, base, 4);
+      simulation.putAll(other);
+      node.setTip(other);
+      await untilSettled(other, simulation);
+      expect(removals).toEqual([base.height + 1]);
+      expect(simulation.index.reader.block(5)?.hash).toBe(block.hash);
     });
   });
 

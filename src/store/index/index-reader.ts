@@ -205,7 +205,9 @@ function createBundleReads(
   );
   const next = prepareQuery<{ at: number | null }>(
     db,
-    "SELECT min(due_at) AS at FROM bundles WHERE due_at IS NOT NULL",
+    // As the writer takes them: one whose transaction is absent is not due.
+    `SELECT due_at AS at FROM bundles b WHERE due_at IS NOT NULL
+       AND EXISTS (SELECT 1 FROM transactions t WHERE t.n = ${rootSql("b.n")}) ORDER BY due_at LIMIT 1`,
   );
   // The condition excludes nested bundles of an earlier read of the root.
   const entries = prepareQuery<{ entries: number }>(

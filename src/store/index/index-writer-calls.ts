@@ -75,7 +75,7 @@ export function createIndexWriterCalls(
     removePending: calling("removePending"),
     expirePending: calling("expirePending"),
     expireAnnounced: calling("expireAnnounced"),
-    queueBundles: calling("queueBundles"),
+    queueBundle: calling("queueBundle"),
     requestBundle: calling("requestBundle"),
     takeBundle: calling("takeBundle"),
     takeBundles: calling("takeBundles"),

@@ -8,7 +8,7 @@
  */
 import { deserialize } from "bun:jsc";
 import type { Database } from "bun:sqlite";
-import { type BlockHash, blockHashBytes, type Id, idFromBytes } from "../../arweave/id.ts";
+import { type BlockHash, blockHashBytes, type Id, idBytes, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
@@ -51,7 +51,7 @@ import type {
 import { createJournal, type Journal, type JournalSizes } from "./journal/journal.ts";
 import { filterFolderOf, removeOtherFilters } from "./parts/part-filter.ts";
 import { type PartMerges, type PartSizes, partSizesDefault } from "./parts/parts.ts";
-import { type Place, packHeight, pendingHeight } from "./place.ts";
+import { type Place, packHeight, pendingHeight, placeHigh, placeLow } from "./place.ts";
 import { placeSql } from "./place-sql.ts";
 import { createOwners } from "./rows/owner-numbers.ts";
 import { encodeItems, encodeRows, readBatch } from "./rows/row-batch.ts";
@@ -136,11 +136,11 @@ export type IndexWriter = PartMerges &
     expirePending: (beforeSeconds: number) => number;
     /** Removes announced items that were ingested before a time and never arrived. Unix seconds. */
     expireAnnounced: (beforeSeconds: number) => number;
-    /** Queues bundles, or queues them again. @returns How many were not queued before. */
-    queueBundles: (bundles: readonly BundleRow[]) => number;
+    /** Queues a bundle, or queues it again. A bundle that a reorganisation has removed from its place is `gone`. */
+    queueBundle: (bundle: BundleRow) => "queued" | "gone";
     /**
      * Queues a bundle that an operator requests. A bundle that is done with these filters stays done; its failed nested
-     * bundles are queued instead.
+     * bundles are queued instead. As `queueBundle`, it has no effect on a bundle that is `gone`.
      */
     requestBundle: (bundle: BundleRow, filters: BundleFilters) => BundleRequestOutcome;
     /** Takes the bundle that is due first; undefined when none is due. After a crash it is queued again. */
@@ -445,7 +445,7 @@ function chainSteps(parts: Parts): ChainSteps {
 type BundleSteps = Pick<
   IndexWriter,
   | "addItems"
-  | "queueBundles"
+  | "queueBundle"
   | "requestBundle"
   | "takeBundle"
   | "takeBundles"
@@ -460,6 +460,7 @@ type BundleSteps = Pick<
 >;
 
 function bundleSteps({ db, keys, step, rows, bundles, passes, clock }: Parts): BundleSteps {
+  const isThere = createPresence(db);
   return {
     addItems: (batch) =>
       step(() => {
@@ -475,8 +476,13 @@ function bundleSteps({ db, keys, step, rows, bundles, passes, clock }: Parts): B
     bundleFiltersChanged: (filters) => step(() => passes.filtersChanged(filters)),
     addBundleRange: (range) => step(() => passes.add(range)),
     stepBundlePass: (filters, bounds) => step(() => passes.step(filters, bounds)),
-    queueBundles: (queued) => step(() => bundles.queue(queued)),
-    requestBundle: (bundle, filters) => step(() => bundles.request(bundle, filters)),
+    queueBundle: (bundle) =>
+      step(() => {
+        if (!isThere(bundle)) return "gone";
+        bundles.queue([bundle]);
+        return "queued";
+      }),
+    requestBundle: (bundle, filters) => step(() => (isThere(bundle) ? bundles.request(bundle, filters) : "gone")),
     takeBundle: () => step(() => bundles.take(1)[0]),
     takeBundles: (limit) => step(() => bundles.take(limit)),
     skipBundle: (bundle, filters) => step(() => bundles.skip(bundle, filters)),
@@ -485,6 +491,17 @@ function bundleSteps({ db, keys, step, rows, bundles, passes, clock }: Parts): B
     releaseBundle: (bundle) => step(() => bundles.release(bundle)),
     pruneItems: createPruning(db, step, rows),
   };
+}
+
+/** Returns whether a bundle is at its place: a reorganisation may have removed it after its row was read. */
+function createPresence(db: Database): (bundle: BundleRow) => boolean {
+  const there = prepareQuery<{ found: number }>(
+    db,
+    ["items", "duplicates", "pruned_items", "bundles"]
+      .map((table) => `SELECT 1 AS found FROM ${table} WHERE n = ${placeSql("?1", "?2")} AND id = ?3`)
+      .join(" UNION ALL "),
+  );
+  return ({ place, id }) => there.get(placeHigh(place), placeLow(place), idBytes(id)) !== undefined;
 }
 
 /** Returns the first height of the next step of a rollback; undefined when no block is left. */

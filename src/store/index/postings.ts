@@ -16,7 +16,7 @@ import { type FilterKeys, filterKeyBits } from "./filter-key.ts";
 import { stableDepth } from "./index-types.ts";
 import { columnsOf } from "./parts/part-image.ts";
 import { createParts, type PartMerges, type PartSizes } from "./parts/parts.ts";
-import { packHeight, transactionsPerBlockMax } from "./place.ts";
+import { type PlaceHalves, packHeight, transactionsPerBlockMax } from "./place.ts";
 import { placeSql } from "./place-sql.ts";
 import { hasTransactions, keysOfBatchRow, type RowBatch, rowOf } from "./rows/row-batch.ts";
 import { filterKeysOfRow, type KeyedRow } from "./rows/stored-row.ts";
@@ -30,7 +30,8 @@ export type FindableRows = Readonly<{
   add: (rows: readonly FindableRow[]) => void;
   /** Adds rows of a batch. @param fresh - Their numbers, in order. */
   addBatch: (batch: RowBatch, fresh: readonly number[]) => void;
-  remove: (rows: readonly FindableRow[]) => void;
+  /** @param findable - Is called for the rows that are in the B-tree, one after another. */
+  remove: <Row extends PlaceHalves>(rows: readonly Row[], findable: (row: Row) => FindableRow) => void;
   /** Seals stable rows of the B-tree when there are many. @returns Whether it did. */
   seal: () => boolean;
   merges: PartMerges;
@@ -93,9 +94,9 @@ export function createFindableRows(
       if (isWhole && becomesPart(batch.count, batch.high[batch.count - 1] ?? 0)) parts.add(batch);
       else add(fresh.map((index) => keyedOfBatch(batch, index)));
     },
-    remove: (rows) => {
+    remove: (rows, findable) => {
       const unsealed = rows.filter(({ high, low }) => dropUnsealed.run(high, low).changes > 0);
-      postings.remove(unsealed.map(keyed));
+      postings.remove(unsealed.map((row) => keyed(findable(row))));
     },
     seal: () => {
       if (unsealedSince * 4 < sizes.sealRows) return false;

@@ -104,6 +104,27 @@ describe("imported rows", () => {
     expect(file.faults()).toEqual([]);
   });
 
+  test("that are duplicates are corrected when their bundle is unbundled here, and so is what takes their place", () => {
+    using file = openChain(2);
+    const item = itemAt(10, 640, { tags: [tagOf("App", "a")] });
+    const high = { ...item, place: { ...root(11), offset: 640 } };
+    const wrong = { tags: [tagOf("App", "wrong")] };
+    file.writer.addImported([], [importedOf(item, wrong), importedOf(high, wrong)]);
+    for (const row of [item, high]) verify(file, row.place.height, [row]);
+    expect(file.reader.counts()).toMatchObject({ items: 1, duplicates: 1 });
+    file.writer.rollback(11);
+    expect(file.reader.locate(item.id)).toMatchObject({ verified: true });
+    expect(file.faults()).toEqual([]);
+
+    using other = openChain(2);
+    other.writer.addImported([], [importedOf(item, wrong), importedOf(high, wrong)]);
+    for (const row of [item, high]) verify(other, row.place.height, [row]);
+    other.writer.pruneItems({ ingestedBeforeSeconds: other.nowMs, startHeight: 10, endHeight: 10 });
+    expect(other.reader.locate(item.id)).toMatchObject({ verified: true, digest: item.digest });
+    expect(other.reader.row(item.id)?.tags).toEqual(item.tags);
+    expect(other.faults()).toEqual([]);
+  });
+
   test("that are duplicates give way to a verified item of another id", () => {
     using file = openChain(2);
     const [low, high] = [itemAt(10, 640), itemAt(11, 640)];

@@ -284,7 +284,8 @@ describe("duplicates", () => {
         rows: [itemOf(random, owner, { id: nested, place: at(11, 96), size: 9_000 })],
       },
     ];
-    file.writer.queueBundles([{ ...bundleOf(at(11, 96), nested, 9_000), headerSize: 100, depth: 1 }]);
+    const nestedRow = { ...bundleOf(at(11, 96), nested, 9_000), headerSize: 100, depth: 1 };
+    file.writer.addItems({ bundle: at(11, -1), rows: [], firstEntry: 0, nextEntry: 0, bundles: [nestedRow] });
     for (const index of order) {
       const batch = batches[index];
       if (batch === undefined) throw new Error("a batch");

@@ -60,8 +60,8 @@ type BundleProgress = Readonly<{
 /** Invalid entries that are stored for a bundle; the others are only counted. */
 const invalidStoredMax = 1_000;
 
-/** Outcome of a request; `done`: nothing is left to do with these filters. */
-export type BundleRequestOutcome = "queued" | "done";
+/** Outcome of a request; `done`: nothing is left to do with these filters; `gone`: it is not at its place any more. */
+export type BundleRequestOutcome = "queued" | "done" | "gone";
 
 /** The only supported format: ANS-104 binary. */
 const formatId = 1;

@@ -55,7 +55,7 @@ export type RowTable = Readonly<{
    * Removes rows and duplicates that meet a condition; other places of the ids become canonical.
    *
    * @param condition - SQL over `rowColumns`; a constant, never text from outside.
-   * @param limit - Maximum of canonical rows; call again until fewer are removed.
+   * @param limit - Maximum of canonical rows; fewer with many tags. Call again until none is removed.
    * @returns Number of removed canonical rows.
    */
   remove: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
@@ -77,14 +77,20 @@ export type RowTable = Readonly<{
 /** Rows removed at a time: bounds memory. */
 const rowsPerRemoval = 5_000;
 
-/** Repeats a removal until it removes fewer rows than its limit. @returns The number of removed rows. */
+/**
+ * Tags that are read at a time, unless one row has more: 2,048 rows of two hundred bytes of tags have less. A hostile
+ * item has 2,048 tags, each of which becomes a key. Bytes.
+ */
+const tagBytesPerStep = 2 ** 20;
+
+/** Repeats a removal until it removes no row. @returns The number of removed rows. */
 export function removeInSteps(remove: (limit: number) => number): number {
   let removed = 0;
   let count: number;
   do {
     count = remove(rowsPerRemoval);
     removed += count;
-  } while (count === rowsPerRemoval);
+  } while (count > 0);
   return removed;
 }
 
@@ -99,13 +105,9 @@ type RowTableParts = Readonly<{
 }>;
 
 export function createRowTable({ db, keys, owners, counts, journal, partSizes }: RowTableParts): RowTable {
-  const unsealed = prepareStored(
-    db,
-    "items",
-    "r.n IN (SELECT n FROM unsealed WHERE n < ? ORDER BY n LIMIT ?) ORDER BY r.n",
-  );
+  const unsealed = prepareSome(db, "items", "r.n IN (SELECT n FROM unsealed WHERE n < ? ORDER BY n LIMIT ?)");
   const findable = createFindableRows(db, keys, partSizes, (below, limit) =>
-    unsealed.all(below, limit).map(findableRow),
+    unsealed([below, limit], limit).map(findableRow),
   );
   const partReads = createPartReads(db);
   const ids = createIdPlaces(db, keys, partReads);
@@ -123,6 +125,7 @@ export function createRowTable({ db, keys, owners, counts, journal, partSizes }:
     const order = existing === undefined ? 1 : compareHalves(existing, row);
     if (order === 0 && (row.trusted === 1 || places.dropUnverified(row, tally) === undefined)) return "repeated";
     if (order < 0) {
+      if (row.trusted === 0) places.dropUnverifiedDuplicate(row, tally);
       tally.duplicates(write.duplicate(row));
       return "duplicated";
     }
@@ -203,10 +206,10 @@ function createRemovals({
   const dropDuplicates = createDuplicateRemoval(db);
   const meeting = createMeeting(db, "items");
   const meetingDuplicates = createMeeting(db, "duplicates");
-  const atPlaces = prepareStored(db, "items", "r.sig > 0 AND r.n IN (SELECT value FROM json_each(?)) ORDER BY r.n");
+  const atPlaces = prepareSome(db, "items", "r.sig > 0 AND r.n IN (SELECT value FROM json_each(?))");
   /** Returns the rows that became canonical instead. */
   const dropRows = (gone: readonly TableRow[], tally: RowTally): TableRow[] => {
-    findable.remove(gone.map(findableRow));
+    findable.remove(gone, findableRow);
     for (const row of gone) {
       drop.run(row.high, row.low);
       tally.row(row, row.ingested, -1);
@@ -225,26 +228,29 @@ function createRemovals({
         dropped = duplicates.length;
         tally.duplicates(-dropped);
       }
-      const gone = meeting(condition).all(...parameters, limit);
+      const gone = meeting(condition)(parameters, limit);
       for (const row of gone) journal.left(row);
       for (const row of dropRows(gone, tally)) journal.came(row);
       return gone.length;
     },
     prune: (condition, parameters, limit) => {
-      const gone = meeting(condition).all(...parameters, limit);
+      const gone = meeting(condition)(parameters, limit);
       pruned.add("items", gone, 0);
       dropRows(gone, beginTally());
       return gone.length;
     },
     pruneStored: (places) => {
-      const gone = atPlaces.all(placesJson(places));
-      pruned.add("items", gone, 1);
-      dropRows(gone, beginTally());
-      return gone.length;
+      const all = placesJson(places);
+      return removeInSteps((limit) => {
+        const gone = atPlaces([all], limit);
+        pruned.add("items", gone, 1);
+        dropRows(gone, beginTally());
+        return gone.length;
+      });
     },
     pruneDuplicates: (condition, parameters, limit) => {
       const tally = beginTally();
-      const gone = meetingDuplicates(condition).all(...parameters, limit);
+      const gone = meetingDuplicates(condition)(parameters, limit);
       pruned.add("duplicates", gone, 0);
       for (const { high, low } of gone) dropDuplicate.run(high, low);
       tally.duplicates(-gone.length);
@@ -254,14 +260,10 @@ function createRemovals({
   };
 }
 
-/** Returns the query of the rows that meet a condition. Each of the few conditions is prepared once. */
-function createMeeting(db: Database, table: "items" | "duplicates"): (condition: string) => Query<TableRow> {
-  const known = new Map<string, Query<TableRow>>();
-  return (condition) => {
-    const query = known.get(condition) ?? prepareStored(db, table, `${condition} ORDER BY r.n LIMIT ?`);
-    known.set(condition, query);
-    return query;
-  };
+/** Returns the query of some rows that meet a condition. Each of the few conditions is prepared once. */
+function createMeeting(db: Database, table: "items" | "duplicates"): (condition: string) => SomeRows {
+  const known = new Map<string, SomeRows>();
+  return (condition) => known.getOrInsertComputed(condition, () => prepareSome(db, table, condition));
 }
 
 /** Returns the query that removes some duplicates that meet a condition, and returns them. Each is prepared once. */
@@ -355,6 +357,8 @@ type CanonicalPlaces = Readonly<{
   demote: (place: PlaceHalves, tally: RowTally) => void;
   /** Removes a row that this process has not verified, and returns it. */
   dropUnverified: (place: PlaceHalves, tally: RowTally) => TableRow | undefined;
+  /** As `dropUnverified`, of a duplicate. */
+  dropUnverifiedDuplicate: (place: PlaceHalves, tally: RowTally) => void;
   /**
    * Makes the lowest duplicate of an id canonical; has no effect without duplicates.
    *
@@ -371,6 +375,7 @@ function createCanonicalPlaces({ db, findable, journal }: CanonicalParts): Canon
   const item = prepareStored(db, "items", `r.n = ${placeSql()}`);
   const unverified = prepareStored(db, "items", `r.n = ${placeSql()} AND r.trusted = 1`);
   const drop = prepare(db, `DELETE FROM items WHERE n = ${placeSql()}`);
+  const dropDuplicate = prepare(db, `DELETE FROM duplicates WHERE n = ${placeSql()} AND trusted = 1`);
   const duplicate = prepareStored(db, "duplicates", `r.n = ${placeSql()}`);
   const lowestDuplicate = prepareQuery<PlaceHalves>(
     db,
@@ -383,7 +388,7 @@ function createCanonicalPlaces({ db, findable, journal }: CanonicalParts): Canon
     demote: ({ high, low }, tally) => {
       const row = item.get(high, low);
       if (row === undefined) return;
-      findable.remove([findableRow(row)]);
+      findable.remove([row], findableRow);
       journal.left(row);
       toDuplicates(row);
       tally.row(row, row.ingested, -1);
@@ -392,11 +397,14 @@ function createCanonicalPlaces({ db, findable, journal }: CanonicalParts): Canon
     dropUnverified: ({ high, low }, tally) => {
       const row = unverified.get(high, low);
       if (row === undefined) return undefined;
-      findable.remove([findableRow(row)]);
+      findable.remove([row], findableRow);
       journal.left(row);
       drop.run(high, low);
       tally.row(row, row.ingested, -1);
       return row;
+    },
+    dropUnverifiedDuplicate: ({ high, low }, tally) => {
+      tally.duplicates(-dropDuplicate.run(high, low).changes);
     },
     promote: (id, tally) => {
       const next = lowestDuplicate.get(id);
@@ -469,6 +477,25 @@ function prepareStored(db: Database, table: "items" | "duplicates", condition: s
        o.address
      FROM ${table} r JOIN owners o USING (owner) WHERE ${condition}`,
   );
+}
+
+/** Reads at most `limit` rows by place, and no more than `tagBytesPerStep` of tags unless the first row has more. */
+type SomeRows = (parameters: readonly SQLQueryBindings[], limit: number) => TableRow[];
+
+/** @param condition - As of `prepareStored`. */
+function prepareSome(db: Database, table: "items" | "duplicates", condition: string): SomeRows {
+  const inOrder = `${condition} ORDER BY r.n LIMIT ?`;
+  const sizes = prepareQuery<{ bytes: number }>(db, `SELECT length(r.tags) AS bytes FROM ${table} r WHERE ${inOrder}`);
+  const rows = prepareStored(db, table, inOrder);
+  return (parameters, limit) => {
+    let bytes = 0;
+    const all = sizes.all(...parameters, limit);
+    const beyond = all.findIndex((row, index) => {
+      bytes += row.bytes;
+      return index > 0 && bytes > tagBytesPerStep;
+    });
+    return rows.all(...parameters, beyond === -1 ? all.length : beyond);
+  };
 }
 
 function prepareMove(db: Database, from: string, to: string): (place: PlaceHalves) => void {

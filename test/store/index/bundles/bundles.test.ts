@@ -33,6 +33,11 @@ const nestedOf = (offset: number, id: Id = idOf(random)): BundleRow => ({
   bypassFilter: false,
 });
 
+/** Queues bundles that were found in the root's data. */
+function queueNested(file: IndexFile, id: Id, bundles: readonly BundleRow[]): void {
+  file.writer.addItems({ bundle: { ...root, id }, rows: [], firstEntry: 0, nextEntry: 0, bundles });
+}
+
 describe("bundle states", () => {
   test("the entries under a root are counted on all levels since the root was last queued", () => {
     using file = indexFile();
@@ -61,7 +66,7 @@ describe("bundle states", () => {
       expect(entries()).toBe(543);
       expect(file.reader.entriesUnder({ ...root, txIndex: 1 })).toBe(0);
       file.nowMs += 10_000;
-      file.writer.queueBundles([bundleOf(root, id, 1_000_000)]);
+      file.writer.queueBundle(bundleOf(root, id, 1_000_000));
       expect([time, entries()]).toEqual([time, 0]);
     }
   });
@@ -162,7 +167,7 @@ describe("bundle states", () => {
     expect(file.reader.invalidItems(id, 599, 2)?.items.map(({ entry }) => entry)).toEqual([599, 4_000]);
     expect(file.reader.invalidItems(idOf(random), 0, 1)).toBeUndefined();
 
-    file.writer.queueBundles([{ ...bundleOf(root, id, 1_000_000), bypassFilter: true }]);
+    file.writer.queueBundle({ ...bundleOf(root, id, 1_000_000), bypassFilter: true });
     file.writer.takeBundle();
     const bundle = { ...root, id };
     file.writer.addItems({
@@ -194,8 +199,10 @@ describe("bundle states", () => {
     });
     expect(file.writer.takeBundle()).toBeUndefined();
     file.nowMs += 1_000;
-    expect(file.writer.queueBundles([{ ...bundleOf(root, id, 1_000_000), bypassFilter: true }])).toBe(1);
-    expect(file.writer.queueBundles([bundleOf(root, id, 1_000_000)])).toBe(0);
+    expect(file.reader.counts()).toMatchObject({ bundlesQueued: 0 });
+    file.writer.queueBundle({ ...bundleOf(root, id, 1_000_000), bypassFilter: true });
+    file.writer.queueBundle(bundleOf(root, id, 1_000_000));
+    expect(file.reader.counts()).toMatchObject({ bundlesQueued: 1 });
     expect(file.writer.takeBundle()).toMatchObject({ bypassFilter: true, attempts: 1 });
     const other = { unbundleFilter: '{"never":true}', indexFilter: someFilters.indexFilter };
     file.writer.finishBundle(root, { ...other, itemCount: 0 });
@@ -236,10 +243,10 @@ describe("bundle states", () => {
     using file = indexFile();
     const id = queued(file);
     const [within, beside] = [nestedOf(5_000), nestedOf(200_096)];
-    for (const row of [bundleOf(root, id, 1_000_000), within, beside]) file.writer.queueBundles([row]);
+    queueNested(file, id, [within, beside]);
     for (let count = 0; count < 3; count += 1) file.writer.takeBundle();
     const outer = { ...within, id: idOf(random), place: { ...root, offset: 96 }, size: 90_000 };
-    file.writer.queueBundles([outer]);
+    queueNested(file, id, [outer]);
     file.writer.takeBundle();
     const refOf = (row: BundleRow) => ({ ...row.place, id: row.id, bypassFilter: false });
     file.writer.finishBundle({ ...root, id }, { ...someFilters, itemCount: 0 });
@@ -310,9 +317,9 @@ describe("bundle states", () => {
 
   test("an operator's requests come before waiting bundles", () => {
     using file = indexFile();
-    queued(file);
+    const id = queued(file);
     file.nowMs += 1_000;
-    file.writer.queueBundles([{ ...nestedOf(640), bypassFilter: true }, nestedOf(320)]);
+    queueNested(file, id, [{ ...nestedOf(640), bypassFilter: true }, nestedOf(320)]);
     const offsets = Array.from({ length: 4 }, () => file.writer.takeBundle()?.place.offset);
     expect(offsets).toEqual([640, -1, 320, undefined]);
   });
@@ -375,16 +382,26 @@ describe("bundle states", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("a bundle whose root transaction is missing waits for it", () => {
+  test("a request for a bundle that has left its place queues nothing, also where another one is now", () => {
     using file = indexFile();
-    const id = idOf(random);
     const chain = growingChain(file.writer, random, owner);
-    const { block } = chain.add({ missing: [{ txIndex: 0, id }] });
-    file.writer.queueBundles([bundleOf(root, id, 5)]);
+    const gone = idOf(random);
+    const place = { ...root, height: chain.add({ missing: [{ txIndex: 0, id: gone }] }).block.height };
+    const request = () => {
+      const row = bundleOf(place, gone, 5);
+      expect(file.writer.queueBundle(row)).toBe("gone");
+      expect(file.writer.requestBundle({ ...row, bypassFilter: true }, someFilters)).toBe("gone");
+    };
+    request();
+    expect([file.writer.takeBundle(), file.reader.nextBundleAt()]).toEqual([undefined, undefined]);
+    chain.rollback(place.height);
+    const there = idOf(random);
+    chain.add({ transactions: [{ id: there }], bundles: () => [bundleOf(place, there, 7)] });
+    request();
+    expect(file.writer.takeBundle()).toMatchObject({ id: there, rootId: there, size: 7 });
     expect(file.writer.takeBundle()).toBeUndefined();
-    const late = chain.next({ transactions: [{ id }] }).transactions;
-    for (const row of late) file.writer.addMissingTransaction(block, row, []);
-    expect(file.writer.takeBundle()?.id).toBe(id);
+    expect(file.reader.bundleStatus(gone)).toBeUndefined();
+    expect(file.faults()).toEqual([]);
   });
 });
 
