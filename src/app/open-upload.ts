@@ -4,6 +4,7 @@
  */
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
+import type { WrittenItem } from "../../workers/intake.ts";
 import type { Id } from "../arweave/id.ts";
 import { arweave } from "../arweave/signers/arweave.ts";
 import type { Nodes } from "../chain/nodes.ts";
@@ -45,6 +46,7 @@ import { createFileCheck } from "../upload/intake/file-check.ts";
 import { createAnnouncer, startAnnouncements } from "../upload/intake/index-announcements.ts";
 import { createIntake, type Intake } from "../upload/intake/item-intake.ts";
 import { createItemStore } from "../upload/intake/item-store.ts";
+import { createUnnamedBytes } from "../upload/intake/unnamed-bytes.ts";
 import { createUploadQuota, type UploadQuota } from "../upload/intake/upload-quota.ts";
 import { openMultipartSweep } from "../upload/multipart/multipart-expiry.ts";
 import { createFinalizer } from "../upload/multipart/multipart-finalizer.ts";
@@ -109,7 +111,8 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
   const { ledger, storeName, reader, metrics, payment, wallet, gatewayUrl, publicUrl } = parts;
   const threads = openUploadThreads(config, closers);
   const makeId = createTransferIds(systemClock, systemRandom);
-  const removal = await openItemRemoval(app, ledger);
+  const unnamed = createUnnamedBytes();
+  const removal = await openItemRemoval(app, ledger, unnamed.forget);
   const stats = createUploadMetrics(metrics, { ledger, storeName, clock: systemClock });
   const items = new EventEmitter<{ taken: [size: number]; retried: [] }>();
   items.on("taken", stats.onTaken);
@@ -119,7 +122,7 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
   const countItems = () => ledger.read((tx) => storedBytes(tx, storeName));
   const quota = createUploadQuota({
     folder: folder.uploads,
-    countStored: async () => (await countItems()) + (writers?.diskBytes() ?? 0),
+    countStored: async () => (await countItems()) + unnamed.bytes() + (writers?.diskBytes() ?? 0),
     storedBytes: await countItems(),
     bytesMax: config.UPLOAD_DISK_BYTES_MAX,
     freeBytesMin: config.UPLOAD_FREE_BYTES_MIN,
@@ -128,7 +131,12 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
   });
   const writers = files && createPartWriters(files, quota);
   const writeReceipt = openReceipts(config, parts, threads);
-  const accepting = { quota, threads, makeId, onTaken: (size: number) => items.emit("taken", size) };
+  const onUnnamed = (item: WrittenItem) => {
+    unnamed.add(item);
+    removal.note([item.file]);
+  };
+  const onTaken = (size: number) => items.emit("taken", size);
+  const accepting = { quota, threads, makeId, onTaken, onUnnamed };
   const { intake, diskFailure } = openIntake(app, parts, accepting);
   const multipart =
     intake && files && writers && (await openMultipart(app, parts, { intake, files, writers, threads, makeId }));
@@ -218,10 +226,15 @@ function monitoredUploads(
 }
 
 /** Starts to remove unneeded files. Must be opened before the intake, because it lists the files of an earlier run. */
-async function openItemRemoval({ folder, log, closers }: AppContext, ledger: LedgerDatabase): Promise<Removal> {
+async function openItemRemoval(
+  { folder, log, closers }: AppContext,
+  ledger: LedgerDatabase,
+  onGone: (file: string) => void,
+): Promise<Removal> {
   const removal = await openRemoval({
     ledger,
     folder: folder.uploads,
+    onGone,
     graceMs: removalGraceMs,
     clock: systemClock,
     log,
@@ -251,6 +264,8 @@ type IntakeNeeds = Readonly<{
   makeId: MakeId;
   /** Called for each accepted item. @param size - Of the complete item. Bytes. */
   onTaken: (size: number) => void;
+  /** As of `createItemStore`. */
+  onUnnamed: (item: WrittenItem) => void;
 }>;
 
 type OpenIntake = Readonly<{
@@ -263,7 +278,7 @@ type OpenIntake = Readonly<{
 function openIntake(
   { config, folder, log }: AppContext,
   { ledger, storeName, reader, index, blockList, payment, wallet }: UploadParts,
-  { quota, threads, makeId, onTaken }: IntakeNeeds,
+  { quota, threads, makeId, onTaken, onUnnamed }: IntakeNeeds,
 ): OpenIntake {
   if (wallet === undefined) return { intake: undefined, diskFailure: () => undefined };
   const announcer = createAnnouncer({ addPending: index.addPending, log });
@@ -275,7 +290,7 @@ function openIntake(
       makeId,
       storeName,
       clock: systemClock,
-      store: createItemStore(folder.uploads, threads.intake),
+      store: createItemStore(folder.uploads, threads.intake, onUnnamed),
       balance: payment.credits.balance,
       blockList,
       height: () => reader.tip()?.height,

@@ -22,6 +22,7 @@ import { createItemStore } from "../../src/upload/intake/item-store.ts";
 import { createUploadQuota, type QuotaOptions } from "../../src/upload/intake/upload-quota.ts";
 import { storedBytes } from "../../src/upload/upload-rows.ts";
 import { createReceiptSigner } from "../../src/upload/upload-signing.ts";
+import type { WrittenItem } from "../../workers/intake.ts";
 import { createBlockList } from "./block-lists.ts";
 import { rsaKeys } from "./rsa-keys.ts";
 
@@ -46,6 +47,8 @@ export type TestUploadOptions = Readonly<{
   blockList?: IntakeParts["blockList"];
   height?: IntakeParts["height"];
   onTaken?: IntakeParts["onTaken"];
+  /** As of `createItemStore`. */
+  onUnnamed?: (item: WrittenItem) => void;
   pace?: Pace;
   /** Wraps the ledger of the intake. */
   wrapLedger?: (ledger: LedgerDatabase) => LedgerDatabase;
@@ -93,7 +96,11 @@ export async function openUploadParts(options: TestUploadOptions) {
     clock,
     storeName: "test",
     blockList: options.blockList ?? createBlockList(),
-    store: createItemStore(folder, Array.from({ length: threads }, openIntakePool)),
+    store: createItemStore(
+      folder,
+      Array.from({ length: threads }, openIntakePool),
+      options.onUnnamed ?? (() => undefined),
+    ),
     prices: {
       bytes: async (bytes) => {
         const price = winc((await options.priceOf?.(bytes)) ?? bytes);

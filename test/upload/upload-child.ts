@@ -28,6 +28,6 @@ const parts = await openUploadParts({
   ...(itemBytesMax === undefined ? {} : { rules: { itemBytesMax } }),
   ...(freeBytesMin === undefined ? {} : { quota: { freeBytesMin } }),
 });
-await openRemoval({ ledger, folder, graceMs: 60_000, clock: Date.now, log: silentLog });
+await openRemoval({ ledger, folder, onGone: () => undefined, graceMs: 60_000, clock: Date.now, log: silentLog });
 const server = openPaymentServer(() => [parts.createRoutes()], Number.MAX_SAFE_INTEGER);
 writeSync(1, `open ${server.url}\n`);

@@ -30,7 +30,7 @@ export type ItemStore = Readonly<{
    * @param size - Of the complete item, bytes; `undefined` if it was not announced. @param headerSize - Bytes.
    */
   begin: (size: number | undefined, headerSize: number) => ItemSession;
-  /** Removes the file of an item that no row names. An item in a shared file is not removed. */
+  /** Removes the file of an item that no row names. An item in a segment is removed with the segment. */
   discard: (item: WrittenItem) => Promise<void>;
 }>;
 
@@ -53,8 +53,13 @@ type Waiter = BatchJob<Uint8Array, WrittenItem>;
 /**
  * @param folder - The folder of uploads, as an absolute path.
  * @param pools - Pools of one thread each, entry `intake`.
+ * @param onUnnamed - Called with an item in a segment that no row names.
  */
-export function createItemStore(folder: string, pools: readonly Pool<Workers["intake"]>[]): ItemStore {
+export function createItemStore(
+  folder: string,
+  pools: readonly Pool<Workers["intake"]>[],
+  onUnnamed: (item: WrittenItem) => void,
+): ItemStore {
   assert(pools.length > 0, "items are taken by threads");
   let waitingBytes = 0;
   const batcher = createBatcher<Uint8Array, WrittenItem, Pool<Workers["intake"]>>({
@@ -77,7 +82,11 @@ export function createItemStore(folder: string, pools: readonly Pool<Workers["in
       const taken = waitingBytes + bytes.length > waitingBytesMax ? undefined : batcher.add(bytes);
       if (taken === undefined) throw new Failure("busy", { waiting: batcher.waiting(), waitingBytes });
       waitingBytes += bytes.length;
-      return untilStopped(taken, signal);
+      return untilStopped(taken, signal).catch((error: unknown) => {
+        // The client has left: its item is written nevertheless. After any other error it was not.
+        if (signal.aborted) taken.then(onUnnamed, () => undefined);
+        throw error;
+      });
     },
     begin: (size, headerSize) => {
       if (sessions >= sessionsMax) throw new Failure("busy", { sessions });
@@ -91,8 +100,9 @@ export function createItemStore(folder: string, pools: readonly Pool<Workers["in
         sessions -= 1;
       });
     },
-    discard: async ({ file }) => {
-      if (file.startsWith(`${itemFolder}/`)) await removeItemFile(folder, file);
+    discard: async (item) => {
+      if (item.file.startsWith(`${itemFolder}/`)) await removeItemFile(folder, item.file);
+      else onUnnamed(item);
     },
   };
 }

@@ -30,6 +30,8 @@ export type RemovalParts = Readonly<{
   ledger: LedgerDatabase;
   /** The folder of uploads, as an absolute path. */
   folder: string;
+  /** Called after a file was removed, or was found absent. */
+  onGone: (file: string) => void;
   /** Delay of a removal after the end of the need for a file, or the last write to it. Milliseconds. */
   graceMs: number;
   clock: Clock;
@@ -67,7 +69,9 @@ export async function openRemoval(parts: RemovalParts): Promise<Removal> {
   async function lookAt(file: string): Promise<void> {
     waiting.delete(file);
     try {
-      if ((await look(parts, file)) === "later") add([file], clock() + graceMs);
+      const outcome = await look(parts, file);
+      if (outcome === "later") add([file], clock() + graceMs);
+      if (outcome === "gone") parts.onGone(file);
     } catch (error) {
       log.error("an unneeded file could not be removed", { file, error });
       add([file], clock() + retryMs);

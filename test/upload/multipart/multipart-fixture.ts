@@ -116,7 +116,7 @@ export async function openMultipartFixture(options: FixtureOptions): Promise<Mul
         adjustments: [],
       }),
     },
-    store: createItemStore(folder, pools.intake),
+    store: createItemStore(folder, pools.intake, () => undefined),
     balance: createCredits({ database: ledger, clock, makeId }).balance,
     height: () => 1_000,
     rules: {

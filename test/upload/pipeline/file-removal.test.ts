@@ -17,10 +17,12 @@ import { createFakeChain, type FakeChain } from "./fake-chain.ts";
 let fixture: BundleFixture;
 let chain: FakeChain;
 let opened: Removal[];
+let gone: string[];
 beforeEach(async () => {
   fixture = await openBundleFixture();
   chain = createFakeChain(100);
   opened = [];
+  gone = [];
 });
 afterEach(async () => {
   for (const each of opened) await each.close();
@@ -30,7 +32,7 @@ afterEach(async () => {
 async function removal(graceMs = 0, clock: Clock = Date.now): Promise<Removal> {
   const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => undefined });
   const { database: ledger, folder } = fixture;
-  const made = await openRemoval({ ledger, folder, graceMs, clock, log });
+  const made = await openRemoval({ ledger, folder, onGone: (file) => gone.push(file), graceMs, clock, log });
   opened.push(made);
   return made;
 }
@@ -82,7 +84,7 @@ test("a segment stays while one item in it is needed, and goes with the last", a
   const removing = await removal();
   removing.note([segment]);
   await removing.idle();
-  expect(isThere(segment)).toBe(true);
+  expect([isThere(segment), gone.includes(segment)]).toEqual([true, false]);
   const pipeline = fixture.start(chain);
   await until(() => {
     chain.mine();
@@ -91,7 +93,7 @@ test("a segment stays while one item in it is needed, and goes with the last", a
   await pipeline.close();
   removing.note([segment]);
   await removing.idle();
-  expect(isThere(segment)).toBe(false);
+  expect([isThere(segment), gone.includes(segment)]).toEqual([false, true]);
 });
 
 test("a segment that was written to a moment ago stays: what was written may be on its way to its row", async () => {
