@@ -72,7 +72,7 @@ const intakeIdleMs = 10 * 60_000;
 /** A step of 32 MiB, from a busy disk. */
 const walkTimeoutMs = 2 * 60_000;
 const receiptTimeoutMs = 60_000;
-/** The largest bundle is one item of UPLOAD_BYTES_MAX, hashed twice. */
+/** Of a signature, or of a run of chunks; a layout has its own (prepare-bundle.ts). */
 const bundleTimeoutMs = 10 * 60_000;
 
 /** Queue length of a pool. It bounds memory, and is far above the limits of the callers. */

@@ -20,6 +20,7 @@ import { eventually } from "../support/until.ts";
 const weekMs = 604_800_000;
 const environment = { SOLVENCY_PUBLISH_MS: String(weekMs), FREE_UPLOAD_BYTES: "0" };
 const owner = ethereumWallet(new Uint8Array(32).fill(5));
+const other = ethereumWallet(new Uint8Array(32).fill(6));
 const folder = newFolder();
 let program: RunningProgram;
 let key = "";
@@ -92,6 +93,10 @@ test("publishes the root of its clients' balances, proves them, and publishes no
   expect([own.status, own.headers.get("cache-control")]).toEqual([200, "no-store"]);
   const record = await own.json();
   expect(verifySolvency(record)).toMatchObject({ fault: undefined, root: { id: root?.id }, included });
+  const stranger = await fetch(`${program.line.payment}/v1/svc/account/solvency-proof`, {
+    headers: signedHeaders(other, "a nonce"),
+  });
+  expect(stranger.status).toBe(404);
   expect((await fetch(`${program.line.payment}/v1/svc/account/solvency-proof`)).status).toBe(403);
 
   const file = join(folder, "proof.json");

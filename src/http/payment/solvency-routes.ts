@@ -177,6 +177,8 @@ export function createSolvencyRoutes({
   async function ownProof(request: Request): Promise<Response> {
     const wallet = await access.admit(signedRequestOf(request));
     if (wallet === undefined) throw new Failure("invalid_signature", { reason: "the request is not signed" });
+    // Keys cost nothing, and a proof opens the ledger in a thread.
+    if (!wallet.hasAccount) throw new Failure("user_not_found", { account: wallet.address });
     return jsonResponse(await prove(wallet.address, request.signal), 200, noStore);
   }
 

@@ -81,6 +81,12 @@ async function sign(
   await ledger.write((tx) => stepBundle(tx, { bundle, to: "prepared", now, nextAt: now, transaction }));
 }
 
+/** Time for a layout, beside that of its bytes. Milliseconds. */
+const layoutMsMin = 10 * 60_000;
+
+/** Each byte is read from the disk and hashed twice. Bytes. */
+const slowestBytesPerMs = 10_000;
+
 /**
  * Verifies all items of a bundle and stores its layout.
  *
@@ -100,7 +106,8 @@ export async function makeLayout(
     return undefined;
   }
   const job: LayoutJob = { folder, bundleId: bundle.id, items };
-  const response = await threads.run("layoutBundle", job, { signal });
+  const timeoutMs = layoutMsMin + Math.ceil(bundle.itemsSize / slowestBytesPerMs);
+  const response = await threads.run("layoutBundle", job, { signal, timeoutMs });
   if (response.kind === "fault")
     throw new Failure("busy", { reason: `the items of a bundle cannot be read: ${response.reason}` });
   if (response.kind === "layout") return response;
