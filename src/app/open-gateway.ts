@@ -433,7 +433,7 @@ function hooksOf({ metrics, reader, sources }: Base, gateway: Gateway, webhooks:
     },
     onItems: (ids, rootId) => {
       forget(ids, gateway, sources);
-      // What is cached of the root has bytes of these items, and one of them may be blocked.
+      // Cached responses of the root have bytes of these items, and one of them may be blocked.
       if (rootId !== undefined && isAnythingBlocked(sources.blockList)) gateway.forget(rootId);
       webhooks?.onItems(ids);
     },

@@ -1,5 +1,5 @@
 /**
- * Ports for programs that are told their port before they open it.
+ * Ports for programs whose settings name them.
  * @module
  */
 
