@@ -3,7 +3,7 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
-import type { NodeResponse } from "../chain/node.ts";
+import { laterStatuses, type NodeResponse, policyStatuses } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { createSpread, isTaken, type PostResult } from "../gateway/spread.ts";
@@ -104,10 +104,8 @@ export function postedOf(results: readonly PostResult[]): Posted {
 
 /** Whether a status is a final rejection, unlike a request to retry. */
 function isRejection(status: number): boolean {
-  return status >= 400 && status < 500 && !laterStatuses.has(status);
+  return status >= 400 && status < 500 && !laterStatuses.has(status) && !policyStatuses.has(status);
 }
-
-const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
 const textBytesMax = 500;
 

@@ -313,11 +313,11 @@ const postChunkMeanings: ReadonlyMap<number, "stored" | "stored for a time"> = n
   [303, "stored for a time"],
 ]);
 
-/**
- * Statuses of 4xx that say nothing about the requested resource: too slow, too early, too many, and the policy of this
- * node, or of a proxy before it.
- */
-const otherStatuses: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429, 451]);
+/** Statuses of 4xx that say nothing about the requested resource: too slow, too early, too many. */
+export const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
+
+/** Statuses of 4xx that say no more than that this node, or a proxy before it, does not respond to us. */
+export const policyStatuses: ReadonlySet<number> = new Set([401, 403, 407, 451]);
 
 function readResponse<Value>(response: HttpResponse, good: readonly number[], read: Read<Value>): NodeResponse<Value> {
   const { status, body } = response;
@@ -327,7 +327,7 @@ function readResponse<Value>(response: HttpResponse, good: readonly number[], re
   }
   if (status === 202) return { kind: "pending" };
   if (status === 404) return { kind: "absent" };
-  if (status >= 400 && status < 500 && !otherStatuses.has(status)) {
+  if (status >= 400 && status < 500 && !laterStatuses.has(status)) {
     return { kind: "rejected", status, text: textOf(body).slice(0, 1_000) };
   }
   return fault("status", `status ${status}`, status);

@@ -8,7 +8,7 @@ import { LRUCache } from "lru-cache";
 import { type Id, ownId } from "../arweave/id.ts";
 import type { GatewayContent, Gateways } from "../chain/gateways.ts";
 import type { Hint, HintSources } from "../chain/hint.ts";
-import type { NodeResponse } from "../chain/node.ts";
+import { type NodeResponse, policyStatuses } from "../chain/node.ts";
 import { askInOrder } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { entryLimit } from "../lib/entry-limit.ts";
@@ -113,6 +113,13 @@ const unverifiedFallbackDelayMs = 2_000;
 /** One way to find an id. */
 type Stage = (signal: AbortSignal) => Promise<NodeResponse<Found>>;
 
+/** @throws Failure for a response that says nothing about the id. */
+function throwFault(response: NodeResponse<Found>, id: Id): void {
+  if (response.kind === "fault") throw failureOf(response, { id });
+  if (response.kind === "rejected" && policyStatuses.has(response.status))
+    throw new Failure("source_failed", { id, sourceStatus: response.status });
+}
+
 /** Counts the responses of a stage. An aborted stage has no response. */
 function counted(source: LookupSource, stage: Stage, onLookup: LookupStats | undefined): Stage {
   if (onLookup === undefined) return stage;
@@ -140,7 +147,7 @@ export function createUnindexedLookup(parts: UnindexedLookupParts): UnindexedLoo
     const before = generation();
     const result = await runStages(ofId, id, findMsMax, signal);
     if (result.found !== undefined) remember(id, result.found, before);
-    else for (const response of result.otherResponses) if (response.kind === "fault") throw failureOf(response, { id });
+    else for (const response of result.otherResponses) throwFault(response, id);
     return result;
   }
 

@@ -7,7 +7,14 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
-import type { Node, NodeResponse, RawResponse, Relayed } from "../chain/node.ts";
+import {
+  laterStatuses,
+  type Node,
+  type NodeResponse,
+  policyStatuses,
+  type RawResponse,
+  type Relayed,
+} from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { createByteBudget } from "../lib/byte-budget.ts";
@@ -144,14 +151,11 @@ export function noResponse(asked: string, faults: readonly Fault[]): Failure {
   return new Failure(every("busy") ? "busy" : "source_failed", { asked, reasons });
 }
 
-/** Statuses 4xx that do not concern the resource: too slow, too early, too many. */
-const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
-
 /** Converts a response about the node's own state into a fault; returns others unchanged. */
 function readRelayed(said: Relayed): Readonly<{ kind: "ok"; value: RelayResponse }> | Fault {
   if (said.kind === "fault") return said;
   const { status } = said.value;
-  return status >= 500 || laterStatuses.has(status)
+  return status >= 500 || laterStatuses.has(status) || policyStatuses.has(status)
     ? problem("status", `status ${status}`, status)
     : { kind: "ok", value: relayResponse(said.value) };
 }

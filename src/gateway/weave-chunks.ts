@@ -16,7 +16,7 @@ import { assert } from "../lib/assert.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import { isTimeout, withDeadline } from "../lib/stop.ts";
+import { isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
 import { type IndexReader, stableDepth, type WeaveSpan } from "../store/index/index-types.ts";
 import type { ChunkProofs, DataProof, TxProof } from "./chunk-proofs.ts";
 import type { Relay } from "./relay.ts";
@@ -70,6 +70,11 @@ const offsetMax = 2n ** 63n - 1n;
 
 /** Longest wait for the data of other transactions, from which the path of a transaction is computed. Milliseconds. */
 const txProofMsMax = 2_000;
+
+/** Longest time for that data itself. Milliseconds. */
+const txProofWorkMsMax = 60_000;
+
+const neverAborted = new AbortController().signal;
 
 /** Time to live of a chunk that cannot be verified. Milliseconds. */
 const retentionMs = 10_000;
@@ -150,14 +155,18 @@ export function createChunks(options: ChunksOptions): Chunks {
   };
 }
 
-/** The path of a transaction; undefined also while data of its block is awaited: the chunk itself is at hand. */
+/**
+ * The path of a transaction; undefined also while data of its block is awaited: the chunk itself is at hand. The work
+ * goes on for later requests.
+ */
 async function txProofSoon(
   proofs: ChunkProofs,
   transaction: WeaveSpan,
   signal: AbortSignal,
 ): Promise<TxProof | undefined> {
+  const work = withDeadline(neverAborted, txProofWorkMsMax, (own) => proofs.txProof(transaction, own));
   try {
-    return await withDeadline(signal, txProofMsMax, (own) => proofs.txProof(transaction, own));
+    return await withDeadline(signal, txProofMsMax, (own) => untilStopped(work, own));
   } catch (error) {
     if (signal.aborted || !isTimeout(error)) throw error;
     return undefined;

@@ -59,7 +59,7 @@ export type UnbundleParts = Readonly<{
   indexFilter: Filter;
   limits: BundleLimits;
   budget: Omit<EntryBudget, "begin">;
-  /** Called with the ids of items that were added to the index, and their root transaction. */
+  /** Called with the ids of added items and their root transaction, also when only nested bundles were found in it. */
   onItems: (ids: readonly Id[], rootId: Id) => void;
   log: Log;
 }>;
@@ -226,7 +226,7 @@ async function write(
     const bundle = refOf(job);
     const added = await parts.index.addItems({ bundle, rows, firstEntry, nextEntry, bundles, invalid, invalidCount });
     if (added.gone) giveBack();
-    else if (batch.ids.length > 0) parts.onItems(batch.ids, job.rootId);
+    else if (batch.ids.length + batch.bundles.length > 0) parts.onItems(batch.ids, job.rootId);
     return { isGone: added.gone };
   } catch (error) {
     giveBack();

@@ -7,13 +7,15 @@ import { expect, test } from "bun:test";
 import { buildTree, type MerkleLeaf } from "../../src/arweave/merkle.ts";
 import type { Chunks as ProvenChunks } from "../../src/chain/chunks.ts";
 import type { OpenContent } from "../../src/content/opened-content.ts";
-import type { ChunkProofs } from "../../src/gateway/chunk-proofs.ts";
+import type { ChunkProofs, TxProof } from "../../src/gateway/chunk-proofs.ts";
 import { createChunks } from "../../src/gateway/weave-chunks.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
+import { createSingleFlight } from "../../src/lib/single-flight.ts";
 import { untilStopped } from "../../src/lib/stop.ts";
 import type { WeaveSpan } from "../../src/store/index/index-types.ts";
 import { createMemoryContent, patternBytes } from "../support/memory-content.ts";
+import { until } from "../support/until.ts";
 
 const never = new AbortController().signal;
 const start = 5_000n;
@@ -78,7 +80,7 @@ async function open(proofs: Partial<ChunkProofs> = {}) {
   const at = async (byte: number, ask: "at" | "atForGateway" = "at") => {
     const { dataStart, served, verified } = await chunks[ask](start + BigInt(byte) + 1n, never);
     expect(Buffer.compare(served.chunk, data.subarray(dataStart, dataStart + served.chunk.length))).toBe(0);
-    return { first: dataStart, end: dataStart + served.chunk.length, verified };
+    return { first: dataStart, end: dataStart + served.chunk.length, verified, hasTxPath: served.txPath.length > 0 };
   };
   return { at, all, own, disk, close: content.close };
 }
@@ -104,16 +106,25 @@ test("a proof without its bytes does not make a gateway's request one of other g
   await close();
 });
 
-test("a chunk does not wait for the data of other transactions, which its transaction's path needs", async () => {
-  let isAborted = false;
-  const txProof: ChunkProofs["txProof"] = async (_transaction, signal) => {
-    signal.addEventListener("abort", () => {
-      isAborted = true;
+test("a chunk does not wait for the data of other transactions, from which a later one has its path", async () => {
+  const data = Promise.withResolvers<void>();
+  const flights = createSingleFlight<TxProof>();
+  let asked = 0;
+  let begun = 0;
+  const txProof: ChunkProofs["txProof"] = (_transaction, signal) => {
+    asked += 1;
+    return flights.run("block", signal, async (own) => {
+      begun += 1;
+      await untilStopped(data.promise, own);
+      return { path: new Uint8Array(64), dataRoot: encodeBase64url(tree.root) };
     });
-    return await untilStopped(Promise.withResolvers<never>().promise, signal);
   };
   const { at, close } = await open({ txProof });
-  expect(await at(11)).toEqual({ first: 0, end: 135_000, verified: true });
-  expect(isAborted).toBe(true);
+  expect(await at(11)).toMatchObject({ first: 0, verified: true, hasTxPath: false });
+  const later = at(11);
+  await until(() => asked === 2);
+  data.resolve();
+  expect(await later).toMatchObject({ first: 0, verified: true, hasTxPath: true });
+  expect(begun).toBe(1);
   await close();
 });

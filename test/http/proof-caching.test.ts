@@ -8,7 +8,7 @@ import { type FaultServer, openFaultProxy } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack } from "../support/stack.ts";
 
-test("a proof is cached for a moment while other data of its block cannot be read, and for hours when complete", async () => {
+test("a proof is cached for minutes while other data of its block cannot be read, and for hours when complete", async () => {
   const opened: { node?: FaultServer } = {};
   const stack = await openStack({}, {}, async (nodeUrl) => {
     opened.node = await openFaultProxy(nodeUrl);
@@ -32,7 +32,7 @@ test("a proof is cached for a moment while other data of its block cannot be rea
     };
     await sources.extents.remove({ id: old.id, dataRoot: "", size: 9_001 });
     node.setFault(({ path }) => (path.includes(old.id) ? { kind: "reset" } : undefined));
-    expect(await ask(beside.id)).toEqual([200, "public, max-age=10", true]);
+    expect(await ask(beside.id)).toEqual([200, "public, max-age=300", true]);
     expect(await ask(alone.id)).toEqual([200, "public, max-age=7200", false]);
   } finally {
     await stack.close();

@@ -23,10 +23,14 @@ import { entityTagHeader, pathParameters, queryParameters, rangeHeader } from ".
 const sourceSilenceSeconds = 120;
 
 /**
- * A block that may be forked away takes its proof with it; stable content may still be blocked later. A proof is
- * incomplete without the place of its transaction, also while other data of the block cannot be read.
+ * A block that may be forked away takes its proof with it; stable content may still be blocked later. A proof lacks the
+ * place of its transaction in a block before 2.0, and while other data of the block cannot be read.
  */
-const cacheControl = { stable: "public, max-age=7200", other: "public, max-age=10" } as const;
+const cacheControl = {
+  stable: "public, max-age=7200",
+  withoutPlace: "public, max-age=300",
+  other: "public, max-age=10",
+} as const;
 
 /** Creates the routes, under both spellings of the service prefix. */
 export function createProofRoutes(proofs: Proofs): AnyElysia {
@@ -40,7 +44,7 @@ export function createProofRoutes(proofs: Proofs): AnyElysia {
     if (body.length > proofTextSizeMax) throw new Failure("proof_too_large", { id: text, size: body.length });
     const headers = {
       ETag: `"${encodeBase64url(sha256(body))}"`,
-      "Cache-Control": isFinal(proof) ? cacheControl.stable : cacheControl.other,
+      "Cache-Control": cacheControlOf(proof),
       Vary: "Range",
     };
     if (matchesTag(request.headers.get("if-none-match"), headers.ETag))
@@ -57,8 +61,10 @@ export function createProofRoutes(proofs: Proofs): AnyElysia {
   return routes;
 }
 
-function isFinal({ stable, transaction }: Proof): boolean {
-  return stable && (transaction?.place !== undefined || transaction?.dataSize === 0);
+function cacheControlOf({ stable, transaction }: Proof): string {
+  if (!stable) return cacheControl.other;
+  const hasPlace = transaction?.place !== undefined || transaction?.dataSize === 0;
+  return hasPlace ? cacheControl.stable : cacheControl.withoutPlace;
 }
 
 const proofDetail = described({

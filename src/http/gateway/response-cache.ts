@@ -17,7 +17,7 @@ import { arweaveHeaderBytes } from "./content-headers.ts";
 
 /** Fields of every entry. */
 type Entry = Readonly<{
-  /** The content, and the manifest through which it was found. */
+  /** The content, its root transaction, and the manifest through which it was found. */
   dependsOn: readonly Id[];
   /** Expiry of content whose state may change. Milliseconds since the epoch. */
   goodUntil: number;

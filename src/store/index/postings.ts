@@ -61,6 +61,8 @@ export function createFindableRows(
   );
   /** Rows added to the B-tree since stable rows were last counted; a new writer counts at once. */
   let unsealedSince = Number.POSITIVE_INFINITY;
+  /** Rows added to the B-tree since rows were last moved to a part. */
+  let addedSince = 0;
 
   const keyed = (row: FindableRow): KeyedPlace => ({
     high: row.high,
@@ -84,6 +86,7 @@ export function createFindableRows(
     postings.add(rows);
     for (const { high, low } of rows) noteUnsealed.run(high, low);
     unsealedSince += rows.length;
+    addedSince += rows.length;
   };
 
   return {
@@ -103,10 +106,16 @@ export function createFindableRows(
       unsealedSince = 0;
       const below = packHeight(border());
       if ((stableRows.get(below, sizes.sealRows)?.count ?? 0) < sizes.sealRows) return false;
-      const rows = readRows(below, sizes.sealRows).map(keyed);
-      parts.add(columnsOf(rows.map(sealed)));
-      postings.remove(rows);
-      for (const { high, low } of rows) dropUnsealed.run(high, low);
+      // A step is smaller where rows have many tags: no fewer are moved than were added.
+      const least = Math.min(addedSince, sizes.sealRows);
+      for (let moved = 0; moved === 0 || moved < least; ) {
+        const rows = readRows(below, sizes.sealRows).map(keyed);
+        parts.add(columnsOf(rows.map(sealed)));
+        postings.remove(rows);
+        for (const { high, low } of rows) dropUnsealed.run(high, low);
+        moved += rows.length;
+      }
+      addedSince = 0;
       unsealedSince = Number.POSITIVE_INFINITY;
       return true;
     },

@@ -72,15 +72,15 @@ function partsAt(path: string): readonly number[] {
   return parts.map(({ rows }) => rows);
 }
 
-test("are sealed in several writes", () => {
+test("are sealed in several steps, as many as were added", () => {
   const index = openHostile();
-  let first = partsAt(index.path);
-  for (let block = 0; block < 40 && first.length === 0; block += 1) {
+  let parts = partsAt(index.path);
+  for (let block = 0; block < 40 && parts.length === 0; block += 1) {
     index.chain.add({ transactions: [{}, {}, {}] });
-    first = partsAt(index.path);
+    parts = partsAt(index.path);
   }
-  expect(first.length).toBe(1);
-  expect(first[0]).toBeLessThan(count / 2);
+  expect(Math.max(...parts)).toBeLessThan(count / 2);
+  expect(parts.reduce((sum, rows) => sum + rows, 0)).toBeGreaterThanOrEqual(count);
   expect(index.found()).toEqual([index.items.at(-1)!.id]);
   expect(inspectIndex(index.path).faults).toEqual([]);
   index.close();

@@ -382,11 +382,24 @@ describe("bundle states", () => {
     expect(file.faults()).toEqual([]);
   });
 
+  test("a bundle whose root transaction is missing waits for it, and is not due until then", () => {
+    using file = indexFile();
+    const id = idOf(random);
+    const chain = growingChain(file.writer, random, owner);
+    const bundles = () => [bundleOf(root, id, 5)];
+    const { block } = chain.add({ missing: [{ txIndex: 0, id }], bundles });
+    expect([file.writer.takeBundle(), file.reader.nextBundleAt()]).toEqual([undefined, undefined]);
+    const late = chain.next({ transactions: [{ id }] }).transactions;
+    for (const row of late) file.writer.addMissingTransaction(block, row, []);
+    expect(file.reader.nextBundleAt()).toBe(file.nowMs);
+    expect(file.writer.takeBundle()?.id).toBe(id);
+  });
+
   test("a request for a bundle that has left its place queues nothing, also where another one is now", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     const gone = idOf(random);
-    const place = { ...root, height: chain.add({ missing: [{ txIndex: 0, id: gone }] }).block.height };
+    const place = { ...root, height: chain.add().block.height };
     const request = () => {
       const row = bundleOf(place, gone, 5);
       expect(file.writer.queueBundle(row)).toBe("gone");
