@@ -103,6 +103,8 @@ type OpenUpload = Readonly<{
   start: (wantBundle: WantBundle) => void;
   /** For the operator; undefined while uploads are off. */
   monitored: MonitoredUploads | undefined;
+  /** Fails, and refunds, all permanent items, for a chain that was begun anew. No effect before `start`. */
+  failPermanent: () => Promise<void>;
 }>;
 
 /** Opens the service; `closers` close it. Rejects when the ledger cannot be read. */
@@ -169,15 +171,18 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
       createX402UploadRoutes({ uploads: paid, intake, writeReceipt, publicUrl }),
     ],
   };
+  let failPermanent = async (): Promise<void> => undefined;
   const start = (wantBundle: WantBundle) => {
     if (wallet === undefined) return;
     const pipeline = startPipeline(app, parts, { wallet, threads, makeId, removal, stats, wantBundle });
+    failPermanent = pipeline.failPermanent;
     items.on("retried", pipeline.wake);
     items.on("taken", pipeline.onItem);
     checks.add(pipeline.reasons);
     checks.add(startPublication(app, { ledger, reader, metrics, reports: payment.reports, intake, wallet }));
   };
-  return { service, start, monitored: wallet && monitoredUploads(config, parts, wallet, () => items.emit("retried")) };
+  const monitored = wallet && monitoredUploads(config, parts, wallet, () => items.emit("retried"));
+  return { service, start, monitored, failPermanent: () => failPermanent() };
 }
 
 function createChecks(

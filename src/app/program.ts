@@ -82,7 +82,12 @@ export type ProgramParts = AppContext &
     testWallet?: JsonObject | undefined;
   }>;
 
-export type OpenProgram = OpenGateway & Readonly<{ ledger: LedgerDatabase }>;
+export type OpenProgram = OpenGateway &
+  Readonly<{
+    ledger: LedgerDatabase;
+    /** Fails, and refunds, all permanent uploads: their chain was begun anew. */
+    failPermanentUploads: () => Promise<void>;
+  }>;
 
 /** Opens the program; `closers` close it. Rejects when a port, a folder or the ledger is unavailable. */
 export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
@@ -98,7 +103,7 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
   );
   upload?.start(gateway.wantBundle);
   sandbox?.reportTo(gateway.serviceUrls.get("payment") ?? "");
-  return { ...gateway, ledger };
+  return { ...gateway, ledger, failPermanentUploads: async () => upload?.failPermanent() };
 }
 
 /** Opens a program whose SERVICES leave out the gateway. Rejects as {@link openProgram} does. */

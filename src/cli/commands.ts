@@ -54,7 +54,8 @@ const portArgument = {
 export function commands(environment: AskEnvironment): CommandDef {
   const settings: ReadSettings = {
     environment: () => environment().values,
-    config: () => configOf(environment(), "dev", {}),
+    // What only `dev` requires of settings must not stop a command: another program may run by them.
+    config: () => configOf(environment(), "serve", {}),
   };
   const program: CommandDef = defineCommand({
     meta: {

@@ -55,6 +55,9 @@ const walletFunds = 1_000n * winstonPerAr;
 /** Far above the node's limit: the node's own check then rejects a larger body, with the node's message. */
 const nodeBodyBytesMax = 128 * 2 ** 20;
 
+/** Longer than a control waits for the gateway; the runtime cuts a connection that waits longer. Seconds. */
+const controlSeconds = 120;
+
 /** Runs until a signal stops it. @returns The exit code. */
 export async function runDev(config: Config, options: DevOptions): Promise<number> {
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
@@ -183,6 +186,7 @@ async function openChain(parts: ChainParts): Promise<Readonly<{ devnet: Devnet; 
       hostname: HOST,
       port: DEVNET_PORT,
       maxRequestBodySize: nodeBodyBytesMax,
+      idleTimeout: controlSeconds,
       development: false,
       fetch: createDevnetRoutes(devnet, log, shown).fetch,
     });

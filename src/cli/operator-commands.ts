@@ -41,8 +41,8 @@ export async function adminAccess(config: Config, args: AdminArguments): Promise
   return {
     gateway,
     administration: isApart ? `http://${ADMIN_LISTEN}` : gateway,
-    adminKey: args["admin-key"] ?? ADMIN_API_KEY,
-    // Never sent to another machine.
+    // Keys of this machine are never sent to another one.
+    adminKey: args["admin-key"] ?? (args.gateway === undefined ? ADMIN_API_KEY : undefined),
     storedKey: args.gateway === undefined ? storedAdminKey(dataFolderAt(DATA_DIR).keys) : undefined,
   };
 }

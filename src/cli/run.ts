@@ -10,6 +10,7 @@ import { Failure } from "../failures.ts";
 import { nearestName } from "../lib/nearest-name.ts";
 import { printableLines } from "../lib/printable.ts";
 import { isSchemaMismatch } from "../lib/schema-scripts.ts";
+import { isTimeout } from "../lib/stop.ts";
 import { version } from "../version.ts";
 import { type AskEnvironment, commands } from "./commands.ts";
 import { resolved } from "./completions.ts";
@@ -65,6 +66,7 @@ const machineCodes =
 
 /** The message of an error that the machine or its data caused, directly or as a `cause`. */
 function faultOf(error: unknown): string | undefined {
+  if (isTimeout(error)) return "no response in time";
   if (!(error instanceof Error)) return undefined;
   const isFault = "code" in error && machineCodes.test(String(error.code));
   return isFault || isSchemaMismatch(error) || faultOf(error.cause) !== undefined ? error.message : undefined;

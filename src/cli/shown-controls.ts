@@ -5,13 +5,13 @@
  * A wait also ends when the gateway stops or makes no progress; the control then responds anyway.
  * @module
  */
-import type { OpenGateway } from "../app/open-gateway.ts";
+import type { OpenProgram } from "../app/program.ts";
 import type { Config } from "../config/settings.ts";
 import type { Devnet } from "../dev/devnet/devnet.ts";
 import type { Shown } from "../dev/devnet-routes/controls.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 
-type ShowingGateway = Pick<OpenGateway, "reader" | "indexing" | "forgetAll">;
+type ShowingGateway = Pick<OpenProgram, "reader" | "indexing" | "forgetAll" | "failPermanentUploads">;
 
 /** The wait of the controls; before `by` is called they respond at once. */
 export type ShownControls = Readonly<{
@@ -35,8 +35,11 @@ export function createShownControls(heights: Heights, clock: Clock = systemClock
     by: (gateway, devnet) => {
       wait = async (control) => {
         if (control !== "mint") await untilFollowed(gateway, () => isShown(heights, gateway, devnet), clock);
-        // Anchors of the old chain are invalid; pending transactions of the new chain stay.
-        if (control === "reset") await gateway.indexing.removePendingBut(new Set(devnet.pendingIds()));
+        if (control === "reset") {
+          // Anchors of the old chain are invalid; pending transactions of the new chain stay.
+          await gateway.indexing.removePendingBut(new Set(devnet.pendingIds()));
+          await gateway.failPermanentUploads();
+        }
         gateway.forgetAll();
       };
     },

@@ -8,7 +8,7 @@ import { exitCodes } from "../app/complaints.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { jsonText } from "../lib/printable.ts";
 import { arText, bytesText, countText, durationText, wincText } from "../lib/quantity-text.ts";
-import { sleep } from "../lib/stop.ts";
+import { sleep, withDeadline } from "../lib/stop.ts";
 import type { AdminAccess } from "./operator-commands.ts";
 import { print } from "./print.ts";
 import { objectIn, openServiceClient, type ServiceClient } from "./service-client.ts";
@@ -41,18 +41,28 @@ export async function runStatus(options: StatusOptions): Promise<number> {
   const stop = new AbortController();
   const onStop = () => stop.abort();
   process.once("SIGINT", onStop);
+  let code: number = exitCodes.interrupted;
   try {
     for (;;) {
-      const status = await readStatus(gateway, administration, options);
-      print(options.json ? `${jsonText(status)}\n` : `${options.isLive ? clear : ""}${pageOf(status)}`);
-      const code = status.health["status"] === "ok" ? exitCodes.done : exitCodes.failed;
-      if (!options.isLive || stop.signal.aborted) return code;
-      if (await isStopped(stop.signal)) return code;
+      const status = await withDeadline(stop.signal, timeoutMs, (own) =>
+        readStatus(gateway, administration, options, own),
+      );
+      code = printStatus(status, options);
+      if (!options.isLive || (await isStopped(stop.signal))) return code;
     }
+  } catch (error) {
+    if (stop.signal.aborted) return code;
+    throw error;
   } finally {
     process.off("SIGINT", onStop);
     for (const client of clients) client.close();
   }
+}
+
+/** @returns The exit code. */
+function printStatus(status: Status, { json, isLive }: StatusOptions): number {
+  print(json ? `${jsonText(status)}\n` : `${isLive ? clear : ""}${pageOf(status)}`);
+  return status.health["status"] === "ok" ? exitCodes.done : exitCodes.failed;
 }
 
 /** Waits for the next print. @returns Whether the signal was aborted meanwhile. */
@@ -65,8 +75,8 @@ async function readStatus(
   gateway: ServiceClient | undefined,
   administration: ServiceClient | undefined,
   { adminKey, storedKey }: StatusOptions,
+  signal: AbortSignal,
 ): Promise<Status> {
-  const signal = AbortSignal.timeout(timeoutMs);
   const health = gateway === undefined ? {} : objectIn(await gateway.get("/health", signal), gateway.url);
   const key = adminKey ?? storedKey;
   if (administration === undefined || key === undefined) return { health, operator: undefined };

@@ -63,6 +63,7 @@ export async function verifyAtGateway(question: GatewayQuestion, signal: AbortSi
     const verdict = await verifyParts(question, first, range, signal);
     return { id, size, range, ...verdict };
   } catch (error) {
+    signal.throwIfAborted(); // the reader has ended it, not the gateway
     if (!(error instanceof Failure)) throw error;
     const reason = String(error.context["reason"] ?? error.message);
     const known = { id, steps: [], trusted: [], open };

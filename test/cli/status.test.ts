@@ -54,6 +54,19 @@ test("a stored key that is another gateway's shows what everyone may read", asyn
   expect(out).toContain(`height ${stack.devnet.height()}`);
 });
 
+test("the key of this machine's settings is not sent to a named gateway", async () => {
+  const { code, out, err } = await runCairn(["status", "--gateway", stack.gateway.url], {
+    environment: { ADMIN_API_KEY: "another" },
+  });
+  expect([code, err, out.includes("requests")]).toEqual([codeOf(out), "", false]);
+});
+
+test("settings that only `cairn dev` rejects do not stop a command", async () => {
+  const environment = { SERVICES: "payment,upload", PAYMENT_PORT: "3003" };
+  const { code, err } = await runCairn(["status", "--gateway", stack.gateway.url], { environment });
+  expect([code === 2, err]).toEqual([false, ""]);
+});
+
 test.each([
   ["another key", () => status("--admin-key", "another"), "responded 401: Unauthorized"],
   ["no gateway", () => runCairn(["status", "--gateway", "http://127.0.0.1:9"]), "is unavailable: connection refused"],

@@ -116,17 +116,25 @@ describe("what a control did is shown by the gateway at once", () => {
     expect(await node("/reset")).toBe("reset done");
     await node("/mine");
     const item = testItem("uploaded after a reset");
-    const taken = await fetch(`${dev.line.upload}/v1/tx`, { method: "POST", body: item.bytes });
-    expect([taken.status, await taken.json()]).toEqual([200, expect.objectContaining({ id: item.id })]);
-    await until(
-      async () => {
-        await node("/mine");
-        await Bun.sleep(50); // not so fast that the anchor of the bundle is too old for a post
-        return JSON.parse(await text(`${dev.line.upload}/v1/tx/${item.id}/status`)).status === "FINALIZED";
-      },
-      "the upload is in a block",
-      60_000,
-    );
+    const upload = async () => {
+      const taken = await fetch(`${dev.line.upload}/v1/tx`, { method: "POST", body: item.bytes });
+      expect([taken.status, await taken.json()]).toEqual([200, expect.objectContaining({ id: item.id })]);
+      await until(
+        async () => {
+          await node("/mine");
+          await Bun.sleep(50); // not so fast that the anchor of the bundle is too old for a post
+          return (await status()) === "FINALIZED" && (await gateway(`/raw/${item.id}`)) === "uploaded after a reset";
+        },
+        "the upload is in a block",
+        60_000,
+      );
+    };
+    const status = async () => JSON.parse(await text(`${dev.line.upload}/v1/tx/${item.id}/status`)).status;
+    await upload();
+    // The same item again, on a chain that has not got it.
+    expect(await node("/reset")).toBe("reset done");
+    expect(await status()).toBe("FAILED");
+    await upload();
   }, 120_000);
 });
 
@@ -139,6 +147,7 @@ describe("a gateway that does not follow", () => {
       removePendingBut: async () => 0,
       status: () => ({ follow: { running }, bundles: { working: [] } }),
     },
+    failPermanentUploads: async () => undefined,
     forgetAll: onForget,
   });
   const devnet = { height: () => 5, tipHash: () => "other", pendingIds: () => [] };

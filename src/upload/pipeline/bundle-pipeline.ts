@@ -28,7 +28,7 @@ import { confirm } from "./confirm-bundle.ts";
 import { type PipelineParts, reasonOf, type StepParts } from "./pipeline-context.ts";
 import { createPlanner } from "./plan-bundles.ts";
 import { post } from "./post-bundle.ts";
-import { prepare } from "./prepare-bundle.ts";
+import { failPermanent, prepare } from "./prepare-bundle.ts";
 import { seed } from "./seed-bundle.ts";
 
 export type Pipeline = Readonly<{
@@ -38,6 +38,8 @@ export type Pipeline = Readonly<{
   reasons: () => readonly string[];
   /** Looks for due steps now. */
   wake: () => void;
+  /** Fails, and refunds, all permanent items: their chain was begun anew. */
+  failPermanent: () => Promise<void>;
   close: () => Promise<void>;
 }>;
 
@@ -79,6 +81,7 @@ export function openPipeline(parts: PipelineParts): Pipeline {
     },
     reasons: () => [...new Set(slots.flatMap(({ faults }) => faults()))].slice(0, reasonsMax),
     wake: () => loop.wake(),
+    failPermanent: () => failPermanent(stepParts),
     close: async () => {
       await loop.close();
       await Promise.all(slots.map(({ ended }) => ended()));

@@ -59,6 +59,12 @@ export async function nextBundles(tx: Tx, { store, states: wanted, limit }: Bund
   return rows.map(readBundle);
 }
 
+/** Some bundle whose items are permanent. */
+export async function permanentBundle(tx: Tx, store: string): Promise<Bundle | undefined> {
+  const row = await tx.get<BundleRow>("SELECT * FROM bundles WHERE store = ? AND state = 'permanent' LIMIT 1", store);
+  return row && readBundle(row);
+}
+
 /** Ids of the unfinished bundles of a store. */
 export async function unfinishedBundles(tx: Tx, store: string): Promise<string[]> {
   const rows = await tx.all<{ id: string }>(

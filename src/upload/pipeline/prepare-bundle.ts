@@ -16,7 +16,7 @@ import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
 import { version } from "../../version.ts";
 import { failUpload, itemsOfBundle, type Upload } from "../upload-rows.ts";
 import { blockedItems } from "./blocked-items.ts";
-import { type Bundle, dropBundle, nextBundles, stepBundle } from "./bundle-rows.ts";
+import { type Bundle, dropBundle, nextBundles, permanentBundle, stepBundle } from "./bundle-rows.ts";
 import type { StepParts } from "./pipeline-context.ts";
 
 /** Tags of every bundle. Source: ANS-104 §2. */
@@ -157,6 +157,19 @@ async function failItems(
     await parts.chain.forgetPending(failed.map(({ id }) => id));
   }
   await drop(parts, bundle);
+}
+
+/** Fails, and refunds, the items that are permanent on a chain which was begun anew: they are accepted again. */
+export async function failPermanent(parts: StepParts): Promise<void> {
+  const next = () => parts.ledger.read((tx) => permanentBundle(tx, parts.storeName));
+  for (let bundle = await next(); bundle !== undefined; bundle = await next()) {
+    const items = await itemsOfBundle(parts.ledger, bundle.id);
+    await failItems(
+      parts,
+      bundle,
+      items.map(({ id }) => ({ id, reason: "the chain was begun anew" })),
+    );
+  }
 }
 
 async function failSome(
