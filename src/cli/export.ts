@@ -61,6 +61,7 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
     skipL1Transactions: options.itemsOnly,
     skipL1Tags: options.itemsOnly,
   };
+  if (run.startHeight < minHeight) throw misuse(`--from must not be below ${minHeight}, where the index begins`);
   if (run.endHeight < run.startHeight) throw misuse("--to must not be below --from");
   const threads = Math.min(threadsMax, workerCount(config));
   const pool = openExportThreads(threads);

@@ -202,6 +202,7 @@ async function loadAndRecord(
   const { start, end } = partition;
   const heights = { start, end };
   await store.load(partition, signal);
+  await checkBlocks(heights, store, signal);
   await checkContinues(heights, { store, reader, signal });
   const hash = await lastBlockOf(store, end, signal);
   const items = await countNewItems(heights, { store, reader, signal });
@@ -209,6 +210,18 @@ async function loadAndRecord(
   if (!index.addStoredPartition({ first: start, last: end, lastBlock, foreignItems: items }))
     throw new Error(`heights ${start} to ${end} end with another block than the chain that this gateway follows`);
   return items;
+}
+
+/** Checks that each height has a block: otherwise heights would be recorded without their rows. @throws Error. */
+async function checkBlocks({ start, end }: PartitionHeights, store: ColumnStore, signal: AbortSignal): Promise<void> {
+  const from = store.from("blocks", [{ start, end }]);
+  const where = `height BETWEEN ${start} AND ${end}`;
+  const [[found] = []] = await store.select(`SELECT count(DISTINCT height) FROM ${from} WHERE ${where}`, signal);
+  const wanted = end - start + 1;
+  if (Number(found) === wanted) return;
+  throw new Error(
+    `heights ${start} to ${end} have ${found} of ${wanted} blocks: export them from where that index begins`,
+  );
 }
 
 /** Checks that the first block names the last one of a recorded partition before it. @throws Error when it does not. */

@@ -16,6 +16,7 @@ import { compileNullable, compileResult, createOutputs, type Output } from "./re
 import { columnsOf, namesWithin, readBlock } from "./row-reads.ts";
 import type { WrittenField } from "./selection.ts";
 import { blockShape, transactionShape } from "./shapes.ts";
+import { tagBytesOf } from "./tag-json.ts";
 
 /** Characters of a document that can be a lookup. One that selects every field once has 260. */
 export const documentCharactersMax = 1_024;
@@ -25,6 +26,9 @@ export const documentCharactersMax = 1_024;
  * (objects of which each has another key).
  */
 export const requestCharactersMax = 2 * documentCharactersMax;
+
+/** Tags of a row that is written here: a megabyte of them, which an item may have, takes up to 20 ms. Bytes. */
+const tagBytesMax = 16 * 2 ** 10;
 
 /** Documents of which plans are cached. */
 const plansMax = 128;
@@ -73,7 +77,7 @@ export function findQuotedId(query: string): QuotedId | undefined {
   return { name, at, rest: query.slice(0, at + 1) + query.slice(at + 1 + name.length) };
 }
 
-type Lookup = Readonly<{ plan: LookupPlan; respond: (id: string) => Uint8Array<ArrayBuffer> }>;
+type Lookup = Readonly<{ plan: LookupPlan; respond: (id: string) => Uint8Array<ArrayBuffer> | undefined }>;
 
 /** Creates the lookups of one index. */
 export function createLookups(index: LookupIndex): Lookups {
@@ -119,7 +123,10 @@ function compile({ root, key, fields }: LookupPlan, index: LookupIndex, begin: (
   }
   const respond = compileResult(begin, key, compileNullable(shape, fields));
   const columns = columnsOf(namesWithin(fields));
-  return (id) => respond(isId(id) ? index.encodedRow(id, columns) : undefined);
+  return (id) => {
+    const row = isId(id) ? index.encodedRow(id, columns) : undefined;
+    return row !== undefined && tagBytesOf(row.stored.tags) > tagBytesMax ? undefined : respond(row);
+  };
 }
 
 /** A lookup selects no signature. */

@@ -112,6 +112,25 @@ describe(`an import into an empty index (seed ${seed})`, () => {
       expect(await run()).toMatchObject({ rows: 0, items: 0 });
     }));
 
+  test("of heights without blocks is rejected, and records nothing", async () => {
+    using early = temporaryFolder();
+    // The chain begins at 100.
+    await chain.exportTo(early.path, { start: 90, end: 109 });
+    await withGateway(async ({ file, store, folder }) => {
+      const parts = {
+        store,
+        storeFolder: folder,
+        libraryFolder: folder,
+        reader: file.reader,
+        index: file.writer,
+        signal,
+      };
+      const reason = await importFolder(early.path, parts).catch(String);
+      expect(reason).toBe("Error: heights 90 to 109 have 10 of 20 blocks: export them from where that index begins");
+      expect(file.reader.storedPartitions.loadedHeights()).toEqual([]);
+    });
+  });
+
   test("of the store's own folder takes over its files", async () => {
     using copy = temporaryFolder();
     await chain.exportTo(copy.path, { start: 100, end: chain.end });

@@ -239,6 +239,24 @@ describe("a query thread executes", () => {
     await server.close();
   });
 
+  test("a row with more than 16 KiB of tags", async () => {
+    const tags = [{ name: "Long", value: "x".repeat(20_000) }];
+    const [long, short] = [rowAt({ height: 1, txIndex: 1, offset: -1 }, { tags }), rows[0]!];
+    const index = { ...createMemoryIndex([...rows, long], blocks), path: "" };
+    const server = openCounted(createGraphqlServer({ index, signatures: noSignatures }), index);
+    const query = "query($id: ID!) { transaction(id: $id) { tags { value } } }";
+    const value = async (of: string) =>
+      JSON.parse((await server.ask({ query, variables: { id: of } })).text).data.transaction.tags[0].value;
+    for (const [of, executed] of [
+      [short.id, 1],
+      [short.id, 1],
+      [long.id, 2],
+      [long.id, 3],
+    ] as const)
+      expect([await value(of), server.executed()]).toEqual([of === long.id ? "x".repeat(20_000) : "漢字\n", executed]);
+    await server.close();
+  });
+
   test("requests that are longer than those that are parsed on the thread that serves", async () => {
     const server = overMemory();
     const text = JSON.stringify({ query: `{ transaction(id: "${id}") { id } }` });

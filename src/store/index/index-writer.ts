@@ -261,7 +261,13 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
   return {
     ...chainSteps(parts),
     ...bundleSteps(parts),
-    addStoredPartition: (partition) => step(() => partitions.add(partition)),
+    addStoredPartition: (partition) =>
+      step(() => {
+        const isAdded = partitions.add(partition);
+        // Its items are listed from now on, more than the journal could name.
+        if (isAdded && partition.foreignItems > 0) journal.reset();
+        return isAdded;
+      }),
     pruneStoredItems: createStoredPruning(step, rows),
     ...mergeSteps(step, rows, fitCache),
     releaseSpace: () => releaseFreePages(db),

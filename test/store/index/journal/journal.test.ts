@@ -313,6 +313,15 @@ describe("the journal", () => {
     expect(index.changes()).toEqual([`pending ${row.id}`]);
   });
 
+  test("a partition of another gateway is a reset when its items are listed, and none without", () => {
+    using index = openIndex();
+    const partition = { first: 0, last: 9, lastBlock: null };
+    index.writer.addStoredPartition({ ...partition, foreignItems: 0 });
+    expect(index.changes()).toEqual([]);
+    index.writer.addStoredPartition({ ...partition, first: 10, last: 19, foreignItems: 7 });
+    expect(index.changes()).toEqual(["reset"]);
+  });
+
   test("a reset has a new number each time: who saw one sees the next", () => {
     using index = openIndex({ stepMax: 1 });
     const more = () => index.writer.addPending([pendingOf(random, owner), pendingOf(random, owner)]);
