@@ -8,7 +8,7 @@
  */
 import { deserialize } from "bun:jsc";
 import type { Database } from "bun:sqlite";
-import { type BlockHash, blockHashBytes, type Id, idBytes, idFromBytes } from "../../arweave/id.ts";
+import { type BlockHash, blockHashBytes, type Id, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
@@ -51,7 +51,7 @@ import type {
 import { createJournal, type Journal, type JournalSizes } from "./journal/journal.ts";
 import { filterFolderOf, removeOtherFilters } from "./parts/part-filter.ts";
 import { type PartMerges, type PartSizes, partSizesDefault } from "./parts/parts.ts";
-import { type Place, packHeight, pendingHeight, placeHigh, placeLow } from "./place.ts";
+import { type Place, packHeight, pendingHeight } from "./place.ts";
 import { placeSql } from "./place-sql.ts";
 import { createOwners } from "./rows/owner-numbers.ts";
 import { encodeItems, encodeRows, readBatch } from "./rows/row-batch.ts";
@@ -466,7 +466,6 @@ type BundleSteps = Pick<
 >;
 
 function bundleSteps({ db, keys, step, rows, bundles, passes, clock }: Parts): BundleSteps {
-  const isThere = createPresence(db);
   return {
     addItems: (batch) =>
       step(() => {
@@ -484,11 +483,11 @@ function bundleSteps({ db, keys, step, rows, bundles, passes, clock }: Parts): B
     stepBundlePass: (filters, bounds) => step(() => passes.step(filters, bounds)),
     queueBundle: (bundle) =>
       step(() => {
-        if (!isThere(bundle)) return "gone";
+        if (!bundles.isThere(bundle)) return "gone";
         bundles.queue([bundle]);
         return "queued";
       }),
-    requestBundle: (bundle, filters) => step(() => (isThere(bundle) ? bundles.request(bundle, filters) : "gone")),
+    requestBundle: (bundle, filters) => step(() => bundles.request(bundle, filters)),
     takeBundle: () => step(() => bundles.take(1)[0]),
     takeBundles: (limit) => step(() => bundles.take(limit)),
     skipBundle: (bundle, filters) => step(() => bundles.skip(bundle, filters)),
@@ -497,17 +496,6 @@ function bundleSteps({ db, keys, step, rows, bundles, passes, clock }: Parts): B
     releaseBundle: (bundle) => step(() => bundles.release(bundle)),
     pruneItems: createPruning(db, step, rows),
   };
-}
-
-/** Returns whether a bundle is at its place: a reorganisation may have removed it after its row was read. */
-function createPresence(db: Database): (bundle: BundleRow) => boolean {
-  const there = prepareQuery<{ found: number }>(
-    db,
-    ["items", "duplicates", "pruned_items", "bundles"]
-      .map((table) => `SELECT 1 AS found FROM ${table} WHERE n = ${placeSql("?1", "?2")} AND id = ?3`)
-      .join(" UNION ALL "),
-  );
-  return ({ place, id }) => there.get(placeHigh(place), placeLow(place), idBytes(id)) !== undefined;
 }
 
 /** Returns the first height of the next step of a rollback; undefined when no block is left. */

@@ -143,6 +143,7 @@ export function prepareBundleSteps(db: Database) {
     release: prepare(db, `UPDATE bundles SET state = 'queued', due_at = ? ${at}`),
     resume: prepare(db, "UPDATE bundles SET state = 'queued', due_at = ? WHERE state = 'unbundling'"),
     ...prepareInvalidSteps(db),
+    there: preparePresence(db),
     remove: prepare(db, "DELETE FROM bundles WHERE n BETWEEN ? AND ?"),
     sums: prepareQuery<Sums>(
       db,
@@ -157,6 +158,15 @@ export function prepareBundleSteps(db: Database) {
        RETURNING filter`,
     ),
   };
+}
+
+function preparePresence(db: Database) {
+  return prepareQuery<{ found: number }>(
+    db,
+    ["items", "duplicates", "pruned_items", "bundles"]
+      .map((table) => `SELECT 1 AS found FROM ${table} WHERE n = ${placeSql("?1", "?2")} AND id = ?3`)
+      .join(" UNION ALL "),
+  );
 }
 
 function prepareInvalidSteps(db: Database) {

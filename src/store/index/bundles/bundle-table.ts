@@ -21,6 +21,8 @@ import { type BundleSteps, type DueRow, prepareBundleSteps, type Sums } from "./
 type Queueing = Readonly<{
   /** Returns how many were not in the queue before. */
   queue: (bundles: readonly BundleRow[]) => number;
+  /** Whether a bundle is at its place: a reorganisation may have removed it after its row was read. */
+  isThere: (bundle: Pick<BundleRow, "place" | "id">) => boolean;
   /** Queues a requested bundle. When it is done, its failed nested bundles are queued instead. */
   request: (bundle: BundleRow, filters: BundleFilters) => BundleRequestOutcome;
   /** Takes at most `limit` due bundles. */
@@ -126,9 +128,13 @@ function queueing({ steps, counts, clock, stateOf, leave, seconds }: Parts): Que
     counts.add("bundlesQueued", 1);
     return true;
   };
+  const isThere: Queueing["isThere"] = ({ place, id }) =>
+    steps.there.get(placeHigh(place), placeLow(place), idBytes(id)) !== undefined;
   return {
+    isThere,
     queue: (bundles) => bundles.reduce((sum, row) => sum + (queueOne(row) ? 1 : 0), 0),
     request: (row, { unbundleFilter, indexFilter }) => {
+      if (!isThere(row)) return "gone";
       const at = [placeHigh(row.place), placeLow(row.place)] as const;
       const isFilterFree = unbundleFilter === alwaysFilter && indexFilter === alwaysFilter;
       const done = steps.done.get(
