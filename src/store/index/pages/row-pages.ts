@@ -105,30 +105,33 @@ type Walker = (
 /** Limit of rows in one read, when many candidates do not match the filters. */
 const rowsPerReadMax = 1_024;
 
+/** Tags of one read, after a first one has shown that rows have many. Bytes. */
+const tagBytesPerRead = 8 * 2 ** 20;
+
 /** Creates the walker over a reader's connection. */
 function createWalker(of: PageParts, reads: RowReads, windows: WindowSizes): Walker {
   const candidatesOf = createCandidates(of, windows);
   return (walk, plan, wantsTags, wanted, take) => {
     for (const range of walk.ranges) {
       const candidates = candidatesOf(walk, range, plan, wanted);
-      for (const places of batchesOf(candidates, wanted)) {
+      let size = wanted;
+      for (let isLast = false; !isLast; ) {
+        const places = takeSome(candidates, size);
+        isLast = places.length < size;
         plan.checkpoint?.();
         const rows = reads.at(places, wantsTags || walk.checksTags, plan.order);
         if (rows.some((row) => take(row, range) === "enough")) return;
+        size = nextSize(size, wanted, rows);
       }
     }
   };
 }
 
-/** Candidates in batches: the first has `wanted` candidates, later ones have more. */
-function* batchesOf(candidates: Iterator<PlaceHalves>, wanted: number): Generator<PlaceHalves[]> {
-  let size = wanted;
-  for (;;) {
-    const places = takeSome(candidates, size);
-    yield places;
-    if (places.length < size) return;
-    size = Math.min(size * 2, Math.max(rowsPerReadMax, wanted));
-  }
+/** Rows of the next read: more than of the last one, unless those had many tags. The first has `wanted` candidates. */
+function nextSize(size: number, wanted: number, rows: readonly ItemColumns[]): number {
+  const bytes = rows.reduce((sum, { tags }) => sum + (tags?.length ?? 0), 0);
+  if (bytes > tagBytesPerRead) return Math.max(1, Math.floor((size * tagBytesPerRead) / bytes));
+  return Math.min(size * 2, Math.max(rowsPerReadMax, wanted));
 }
 
 type Candidates = (

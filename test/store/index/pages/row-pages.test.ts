@@ -190,6 +190,22 @@ describe("page", () => {
     expect(file.faults().length).toBeGreaterThan(0);
   });
 
+  test("rows with megabytes of tags, of which few are read at once, are each found once", () => {
+    using file = indexFile();
+    const chain = growingChain(file.writer, random, owners[0]);
+    const long = "x".repeat(400_000);
+    const transactions = Array.from({ length: 90 }, (_, index) => ({
+      tags: [tagOf("Kind", index % 30 === 0 ? "rare" : "usual"), tagOf("Long", long)],
+    }));
+    const { transactions: rows } = chain.add({ transactions });
+    const rare = rows.filter((_, index) => index % 30 === 0).map(({ id }) => id);
+    const tags = [{ name: "Kind", values: ["usual"], op: "NEQ" }] as const;
+    // The first read has 61 rows, and the next ones 20.
+    const { rows: found, hasNextPage } = file.reader.page({ order: "asc", limit: 60, columns, tags });
+    expect([found.map(({ id }) => id), hasNextPage]).toEqual([rare, false]);
+    expect(walk(file, { order: "desc", limit: 1, tags }).map(({ id }) => id)).toEqual(rare.toReversed());
+  });
+
   test("a query can be ended between two steps", () => {
     using file = indexFile({ windows: { min: 1, max: 1 } });
     build(file);
