@@ -40,6 +40,11 @@ export async function exportPartition({ indexPath, request }: ExportJob): Promis
   return await exportTo(request, indexOf(indexPath));
 }
 
+/** The lowest followed height; 0 without a block. */
+export function firstHeight({ indexPath }: Pick<ExportJob, "indexPath">): number {
+  return indexOf(indexPath).firstHeight();
+}
+
 /** The highest stable height; −1 when no block is stable. */
 export function stableHeight({ indexPath }: Pick<ExportJob, "indexPath">): number {
   return indexOf(indexPath).stableHeight();

@@ -106,6 +106,7 @@ function exportedBlock(height: number): ExportBlock {
 
 function generatedRows(items: number): ExportRows {
   return {
+    firstHeight: () => 0,
     stableHeight: () => Math.ceil(items / itemsPerHeight) - 1,
     blocks: (start, end) => Array.from({ length: end - start + 1 }, (_, index) => exportedBlock(start + index)),
     rows: function* (start, end) {

@@ -137,6 +137,7 @@ export function createPartitionWriter(
   signal: AbortSignal,
 ): PartitionWriter {
   return {
+    firstHeight: () => pool.run("firstHeight", { indexPath }, { signal }),
     stableHeight: () => pool.run("stableHeight", { indexPath }, { signal }),
     write: (request) => pool.run("exportPartition", { indexPath, request }, { signal }),
   };

@@ -61,7 +61,6 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
     skipL1Transactions: options.itemsOnly,
     skipL1Tags: options.itemsOnly,
   };
-  if (run.startHeight < minHeight) throw misuse(`--from must not be below ${minHeight}, where the index begins`);
   if (run.endHeight < run.startHeight) throw misuse("--to must not be below --from");
   const threads = Math.min(threadsMax, workerCount(config));
   const pool = openExportThreads(threads);
@@ -78,7 +77,7 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
         bar.show(heightsDone / heights, `exporting ${heightsDone} of ${heights} heights, ${countText(rows, "row")}`),
     });
     bar.end();
-    print(options.json ? `${jsonText({ folder, ...result })}\n` : reportText(folder, run.startHeight, result));
+    print(options.json ? `${jsonText({ folder, ...result })}\n` : reportText(folder, result));
     return exitCodes.done;
   } catch (error) {
     bar.end();
@@ -91,7 +90,7 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
   }
 }
 
-function reportText(folder: string, startHeight: number, { endHeight, files, rows }: ExportResult): string {
+function reportText(folder: string, { startHeight, endHeight, files, rows }: ExportResult): string {
   const counts = `${countText(rows, "row")} in ${countText(files, "file")}`;
   return `exported heights ${startHeight} to ${endHeight}: ${counts} below ${folder}\n`;
 }

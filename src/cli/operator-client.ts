@@ -38,7 +38,9 @@ export async function withOperatorClient<Result>(
   work: (client: OperatorClient) => Promise<Result>,
 ): Promise<Result> {
   if (adminKey === undefined)
-    throw misuse("the admin key is missing: give --admin-key, or set ADMIN_API_KEY or the DATA_DIR of the program");
+    throw misuse(
+      "the admin key is missing: give --admin-key; without --gateway, ADMIN_API_KEY or the program's DATA_DIR do too",
+    );
   const client = openServiceClient({ url, onRetry: printRetry });
   const headers = { authorization: `Bearer ${adminKey}` };
   try {

@@ -13,7 +13,7 @@ export const adminArguments = {
   gateway: { type: "string", description: "URL; default: this machine, GATEWAY_PORT", valueHint: "url" },
   "admin-key": {
     type: "string",
-    description: "Admin key; default: ADMIN_API_KEY, or that of DATA_DIR",
+    description: "Admin key; default, without --gateway: ADMIN_API_KEY, or that of DATA_DIR",
     valueHint: "key",
   },
 } as const;

@@ -35,15 +35,20 @@ export function createShownControls(heights: Heights, clock: Clock = systemClock
     by: (gateway, devnet) => {
       wait = async (control) => {
         if (control !== "mint") await untilFollowed(gateway, () => isShown(heights, gateway, devnet), clock);
-        if (control === "reset") {
-          // Anchors of the old chain are invalid; pending transactions of the new chain stay.
-          await gateway.indexing.removePendingBut(new Set(devnet.pendingIds()));
-          await gateway.failPermanentUploads();
+        try {
+          if (control === "reset") await endOldChain(gateway, devnet);
+        } finally {
+          gateway.forgetAll();
         }
-        gateway.forgetAll();
       };
     },
   };
+}
+
+/** Ends what was on the old chain: anchors of its pending transactions are invalid, those of the new chain stay. */
+async function endOldChain(gateway: ShowingGateway, devnet: Pick<Chain, "pendingIds">): Promise<void> {
+  await gateway.indexing.removePendingBut(new Set(devnet.pendingIds()));
+  await gateway.failPermanentUploads();
 }
 
 async function untilFollowed({ reader, indexing }: ShowingGateway, isDone: () => boolean, clock: Clock): Promise<void> {

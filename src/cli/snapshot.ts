@@ -21,6 +21,7 @@ import {
   type ExportedFile,
   forgetPartition,
   hasHeights,
+  type LoadedPartition,
   readPartition,
   writePartitionRecord,
   writtenPartitions,
@@ -59,6 +60,7 @@ import { verifyAtGateway } from "./verify-gateway.ts";
 export async function publishSnapshot(config: Config, upload: UploadOptions): Promise<number> {
   const folder = resolve(upload.path);
   const partitions = writtenPartitions(folder).map((heights) => readPartition(folder, heights));
+  for (const partition of partitions) checkBlocks(partition);
   const end = partitions.at(-1)?.end;
   if (end === undefined) throw misuse(`${folder} has no exported partitions; write some with: cairn export ${folder}`);
   const store = await openDuckdbStore({ folder: realpathSync(folder), libraryFolder: upload.stateFolder });
@@ -70,6 +72,13 @@ export async function publishSnapshot(config: Config, upload: UploadOptions): Pr
     await store.close();
   }
   return await runUpload({ ...upload, path: folder, index: snapshotName, dataDir: config.DATA_DIR });
+}
+
+/** A partition without some of its blocks cannot be imported. @throws Misuse. */
+function checkBlocks({ start, end, files }: LoadedPartition): void {
+  const blocks = files.reduce((sum, { table, rows }) => sum + (table === "blocks" ? rows : 0), 0);
+  if (blocks !== end - start + 1)
+    throw misuse(`the files of heights ${start} to ${end} have ${blocks} blocks: export them again to another folder`);
 }
 
 export type FetchOptions = Readonly<{

@@ -22,6 +22,8 @@ export type ExportRun = Omit<PartitionRequest, "start" | "end" | "runId"> &
 
 /** The calls of a thread that writes partitions. */
 export type PartitionWriter = Readonly<{
+  /** The lowest height that is followed; 0 without one. */
+  firstHeight: () => Promise<number>;
   /** The highest height whose block can no longer be rolled back; −1 without one. */
   stableHeight: () => Promise<number>;
   /** @returns Undefined when the run has written the partition before. */
@@ -31,8 +33,11 @@ export type PartitionWriter = Readonly<{
 /** The state of an export. Files and rows of partitions that an earlier attempt wrote are not counted. */
 export type ExportProgress = Readonly<{ heights: number; heightsDone: number; files: number; rows: number }>;
 
-/** The result of an export. Blocks above `endHeight` may still be rolled back and were left out. */
-export type ExportResult = ExportProgress & Readonly<{ endHeight: number }>;
+/**
+ * The result of an export. Blocks below `startHeight` are not in the index; those above `endHeight` may still be rolled
+ * back, and were left out.
+ */
+export type ExportResult = ExportProgress & Readonly<{ startHeight: number; endHeight: number }>;
 
 export type ExportRunParts = Readonly<{
   writer: PartitionWriter;
@@ -45,15 +50,17 @@ export type ExportRunParts = Readonly<{
 }>;
 
 /**
- * Exports a range of heights, up to the last block that can no longer be rolled back.
+ * Exports a range of heights, from the first block of the index to the last one that can no longer be rolled back.
  *
  * The request is recorded in the folder until the export is complete. The same request continues it.
  *
  * @throws Error when another export writes to the folder, the folder has files of overlapping heights, no block of the
  *   range is final yet, or a file cannot be written; the signal's reason.
  */
-export async function runExport(run: ExportRun, parts: ExportRunParts): Promise<ExportResult> {
-  const { folder, startHeight } = run;
+export async function runExport(given: ExportRun, parts: ExportRunParts): Promise<ExportResult> {
+  const startHeight = Math.max(given.startHeight, await parts.writer.firstHeight());
+  const run = { ...given, startHeight };
+  const { folder } = run;
   const stable = await parts.writer.stableHeight();
   const endHeight = Math.min(run.endHeight, stable);
   if (endHeight < startHeight) {
@@ -97,7 +104,7 @@ async function exportHeights(run: ExportRun, endHeight: number, parts: ExportRun
   const results = await Promise.allSettled(Array.from({ length: partitionsAtOnce }, writePartitions));
   for (const result of results) if (result.status === "rejected") throw result.reason;
   rmSync(runPath(run.folder));
-  return { ...progress, endHeight };
+  return { ...progress, startHeight, endHeight };
 }
 
 function* partitionsOf(startHeight: number, endHeight: number, size: number): Generator<PartitionHeights> {

@@ -314,6 +314,7 @@ describe("writing a partition again", () => {
 describe.each([1, 3])("an export of several partitions, %d at once,", (partitionsAtOnce) => {
   const partsOf = (nowMs = 0) => ({
     writer: {
+      firstHeight: async () => chain.index.firstHeight(),
       stableHeight: async () => chain.index.stableHeight(),
       write: (request: PartitionRequest) => exportPartition(request, chain.index),
     },

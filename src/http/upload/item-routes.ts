@@ -222,7 +222,7 @@ const ofOffsets: PathDescription = {
   },
 };
 
-/** Caches may store a final status; others change within seconds. */
+/** Caches may store a final status (final but for a reset of the development chain); others change within seconds. */
 const ageSeconds: Readonly<Record<UploadState, number>> = {
   stored: 0,
   planned: 0,

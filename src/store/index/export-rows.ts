@@ -57,6 +57,8 @@ export type ExportRow = Readonly<{
 
 /** The rows of one index file. */
 export type ExportRows = Readonly<{
+  /** The lowest followed height; 0 without a block. */
+  firstHeight: () => number;
   /** The highest stable height; −1 when no block is stable. */
   stableHeight: () => number;
   /** Blocks of a range of heights, both inclusive. */
@@ -81,10 +83,10 @@ const cachedOwnersMax = 50_000;
 /** @throws Error when the file does not exist, or is damaged in its first pages. */
 export function openExportRows(path: string): ExportRows {
   const db = openForReading(path, cacheBytes);
-  const tip = prepareQuery<{ height: number | null }>(
-    db,
-    "SELECT max(height) AS height FROM blocks WHERE followed = 1",
-  );
+  const edge = (which: "min" | "max") =>
+    prepareQuery<{ height: number | null }>(db, `SELECT ${which}(height) AS height FROM blocks WHERE followed = 1`);
+  const first = edge("min");
+  const tip = edge("max");
   const blocks = prepareQuery<StoredBlock>(
     db,
     `SELECT hash, height, previous, timestamp, tx_count AS transactionCount, block_size AS blockSize, t.body
@@ -95,6 +97,7 @@ export function openExportRows(path: string): ExportRows {
     "SELECT count(*) AS count FROM pruned_items WHERE n BETWEEN ? AND ?",
   );
   return {
+    firstHeight: () => first.get()?.height ?? 0,
     stableHeight: () => Math.max(-1, (tip.get()?.height ?? -1) - stableDepth),
     blocks: (start, end) => blocks.all(start, end).map(exportBlock),
     rows: createRows(db),

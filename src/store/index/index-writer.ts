@@ -264,7 +264,7 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
     addStoredPartition: (partition) =>
       step(() => {
         const isAdded = partitions.add(partition);
-        // Its items are listed from now on, more than the journal could name.
+        // Its items are listed from now on; the writer has only their number.
         if (isAdded && partition.foreignItems > 0) journal.reset();
         return isAdded;
       }),

@@ -13,7 +13,8 @@
  * seeded     nodes have its bytes; may be    confirm: deep enough, and      posted: cannot be read back;
  *            in a block (block_height)       read back completely           prepared: no node knows it;
  *                                                                           planned: can never be mined
- * permanent  the items are permanent, and the files may be removed
+ * permanent  the items are permanent, and the files may be removed          planned: the development chain was begun
+ *                                                                           anew; its items fail and are refunded
  * dropped    the items wait again; damaged items have failed and are refunded
  *
  * Several bundles are processed at once. Steps that read or send all bytes of a bundle have separate slots, so that

@@ -59,10 +59,10 @@ export async function nextBundles(tx: Tx, { store, states: wanted, limit }: Bund
   return rows.map(readBundle);
 }
 
-/** Some bundle whose items are permanent. */
-export async function permanentBundle(tx: Tx, store: string): Promise<Bundle | undefined> {
-  const row = await tx.get<BundleRow>("SELECT * FROM bundles WHERE store = ? AND state = 'permanent' LIMIT 1", store);
-  return row && readBundle(row);
+/** All bundles of a store whose items are permanent. */
+export async function permanentBundles(tx: Tx, store: string): Promise<Bundle[]> {
+  const rows = await tx.all<BundleRow>("SELECT * FROM bundles WHERE store = ? AND state = 'permanent'", store);
+  return rows.map(readBundle);
 }
 
 /** Ids of the unfinished bundles of a store. */

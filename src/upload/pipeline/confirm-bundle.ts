@@ -83,6 +83,9 @@ async function finish(parts: StepParts, bundle: Bundle): Promise<void> {
   const items = await itemsOfBundle(ledger, bundle.id);
   // The rows of the block replace the pending rows, which would otherwise stay forever. Repeated after a crash.
   await chain.forgetPending(items.map(({ id }) => id as Id));
+  // The chain may have changed meanwhile.
+  if (bundle.transaction === undefined || chain.status(bundle.transaction.id)?.height !== bundle.blockHeight)
+    return await lookAgain(parts, bundle);
   const now = clock();
   await ledger.write((tx) => stepBundle(tx, { bundle, to: "permanent", now, nextAt: now }));
   parts.onEnded("permanent", bundle.itemCount);

@@ -16,7 +16,7 @@ import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
 import { version } from "../../version.ts";
 import { failUpload, itemsOfBundle, type Upload } from "../upload-rows.ts";
 import { blockedItems } from "./blocked-items.ts";
-import { type Bundle, dropBundle, nextBundles, permanentBundle, stepBundle } from "./bundle-rows.ts";
+import { type Bundle, dropBundle, nextBundles, permanentBundles, returnBundle, stepBundle } from "./bundle-rows.ts";
 import type { StepParts } from "./pipeline-context.ts";
 
 /** Tags of every bundle. Source: ANS-104 §2. */
@@ -102,7 +102,7 @@ export async function makeLayout(
   const items = await itemsOfBundle(ledger, bundle.id);
   if (items.length < bundle.itemCount) {
     // The program ended during the failure of the other items.
-    await drop(parts, bundle);
+    await drop(parts, bundle, "some of its items have failed");
     return undefined;
   }
   const job: LayoutJob = { folder, bundleId: bundle.id, items };
@@ -148,6 +148,7 @@ async function failItems(
   parts: StepParts,
   bundle: Bundle,
   items: readonly Readonly<{ id: string; reason: string }>[],
+  why = "some of its items are damaged or blocked",
 ): Promise<void> {
   for (let at = 0; at < items.length; at += failedAtOnce) {
     const some = items.slice(at, at + failedAtOnce);
@@ -156,19 +157,27 @@ async function failItems(
     parts.onLeft(failed.map(({ bytes }) => bytes.file));
     await parts.chain.forgetPending(failed.map(({ id }) => id));
   }
-  await drop(parts, bundle);
+  await drop(parts, bundle, why);
 }
 
-/** Fails, and refunds, the items that are permanent on a chain which was begun anew: they are accepted again. */
+/** If the program ends amid the failure of permanent items, the next one prepares the rest again after this. */
+const resumeMs = 10 * 60_000;
+
+/**
+ * Fails, and refunds, the items of permanent bundles that the chain has not got, because it was begun anew: they are
+ * accepted again. The files of most are removed.
+ */
 export async function failPermanent(parts: StepParts): Promise<void> {
-  const next = () => parts.ledger.read((tx) => permanentBundle(tx, parts.storeName));
-  for (let bundle = await next(); bundle !== undefined; bundle = await next()) {
-    const items = await itemsOfBundle(parts.ledger, bundle.id);
-    await failItems(
-      parts,
-      bundle,
-      items.map(({ id }) => ({ id, reason: "the chain was begun anew" })),
-    );
+  const { ledger, chain, clock } = parts;
+  const reason = "the chain was begun anew";
+  for (const bundle of await ledger.read((tx) => permanentBundles(tx, parts.storeName))) {
+    if (bundle.transaction === undefined || chain.status(bundle.transaction.id) !== undefined) continue;
+    const now = clock();
+    const back = { bundle, to: "planned", now, nextAt: now + resumeMs, reason } as const;
+    if (!(await ledger.write((tx) => returnBundle(tx, back)))) continue;
+    const items = await itemsOfBundle(ledger, bundle.id);
+    const failed = items.map(({ id }) => ({ id, reason }));
+    await failItems(parts, { ...bundle, state: "planned" }, failed, reason);
   }
 }
 
@@ -188,8 +197,8 @@ async function failSome(
   return failed;
 }
 
-async function drop({ ledger, clock, onLeft, planAgain }: StepParts, bundle: Bundle): Promise<void> {
-  await ledger.write((tx) => dropBundle(tx, bundle, clock(), "some of its items are damaged or blocked"));
+async function drop({ ledger, clock, onLeft, planAgain }: StepParts, bundle: Bundle, why: string): Promise<void> {
+  await ledger.write((tx) => dropBundle(tx, bundle, clock(), why));
   planAgain();
   onLeft([`${layoutFolder}/${bundle.id}`]);
 }

@@ -6,7 +6,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readPostedChunk } from "../../../src/arweave/chunk.ts";
 import type { Transaction } from "../../../src/arweave/transaction.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { type Bundle, nextBundles } from "../../../src/upload/pipeline/bundle-rows.ts";
+import { failPermanent } from "../../../src/upload/pipeline/prepare-bundle.ts";
 import { findUpload, itemsOfBundle } from "../../../src/upload/upload-rows.ts";
 import { until } from "../../support/until.ts";
 import { type BundleFixture, openBundleFixture, type SignedItem, storeName } from "./bundle-fixture.ts";
@@ -253,6 +255,45 @@ describe("a transaction", () => {
     await minedUntilPermanent(1);
     expect(chain.seen.size).toBe(2);
     expectOnceEach(items);
+  });
+});
+
+describe("permanent items of a chain that was begun anew", () => {
+  const stateOf = async ({ id }: SignedItem) => (await fixture.database.read((tx) => findUpload(tx, id)))?.state;
+  const failed = async (items: readonly SignedItem[]) =>
+    (await Promise.all(items.map(stateOf))).filter((state) => state === "failed").length;
+
+  test("fail; those that are on the new chain stay", async () => {
+    const old = await taken([10, 20]);
+    const pipeline = fixture.start(chain);
+    await minedUntilPermanent(2);
+    chain.reset();
+    const fresh = await taken([30]);
+    pipeline.onItem(30);
+    await minedUntilPermanent(3);
+    await pipeline.failPermanent();
+    expect([await failed(old), await failed(fresh)]).toEqual([2, 0]);
+    await pipeline.failPermanent();
+    expect(await stateOf(fresh[0]!)).toBe("permanent");
+    expect(await checkLedger(fixture.database)).toEqual([]);
+  });
+
+  test("are all ended, or on the new chain, when the program ends amid that", async () => {
+    const items = await taken(Array.from({ length: 120 }, () => 5));
+    const first = fixture.start(chain);
+    await minedUntilPermanent(120);
+    await first.close();
+    chain.reset();
+    const parts = fixture.partsWith(chain);
+    const forgetPending = () => Promise.reject(new Error("the process ends here"));
+    await expect(failPermanent({ ...parts, chain: { ...chain, forgetPending } })).rejects.toThrow("ends here");
+    expect(await failed(items)).toBe(50);
+    expect(await checkLedger(fixture.database)).toEqual([]);
+    await fixture.database.write((tx) => tx.run("UPDATE bundles SET next_at = 0 WHERE state = 'planned'"));
+    fixture.start(chain);
+    await minedUntilPermanent(120 + 70);
+    expect(await failed(items)).toBe(50);
+    expect(await checkLedger(fixture.database)).toEqual([]);
   });
 });
 
