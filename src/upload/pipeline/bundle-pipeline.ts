@@ -82,7 +82,10 @@ export function openPipeline(parts: PipelineParts): Pipeline {
     },
     reasons: () => [...new Set(slots.flatMap(({ faults }) => faults()))].slice(0, reasonsMax),
     wake: () => loop.wake(),
-    failPermanent: () => failPermanent(stepParts),
+    failPermanent: async () => {
+      await failPermanent(stepParts);
+      loop.wake(); // what was dropped is planned again
+    },
     close: async () => {
       await loop.close();
       await Promise.all(slots.map(({ ended }) => ended()));
