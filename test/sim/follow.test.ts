@@ -38,6 +38,17 @@ async function withNode(
   }
 }
 
+/** Hooks that note from which heights the index is rolled back. */
+function recordRemovals() {
+  const removals: number[] = [];
+  const hooks = {
+    onBlock: () => undefined,
+    onItems: () => undefined,
+    onRollback: (fromHeight: number) => removals.push(fromHeight),
+  };
+  return { removals, hooks };
+}
+
 describe("following", () => {
   test("a chain becomes its rows, nested items and all, and data of format 1 is stored", async () => {
     const script = createScript(1);
@@ -110,12 +121,7 @@ describe("following", () => {
     const script = createScript(13);
     const base = growBranch(script, undefined, 27);
     const tip = growBranch(script, base, 3);
-    const removals: number[] = [];
-    const hooks = {
-      onBlock: () => undefined,
-      onItems: () => undefined,
-      onRollback: (fromHeight: number) => removals.push(fromHeight),
-    };
+    const { removals, hooks } = recordRemovals();
     await withNode(tip, { hooks }, async (simulation, node) => {
       await untilSettled(tip, simulation);
       const other = growBranch(script, base, 4);
@@ -135,12 +141,7 @@ describe("following", () => {
     const script = createScript(14);
     const base = growBranch(script, undefined, 51);
     const tip = growBranch(script, base, 3);
-    const removals: number[] = [];
-    const hooks = {
-      onBlock: () => undefined,
-      onItems: () => undefined,
-      onRollback: (fromHeight: number) => removals.push(fromHeight),
-    };
+    const { removals, hooks } = recordRemovals();
     await withNode(tip, { hooks, start: 48 }, async (simulation, node) => {
       await untilSettled(tip, simulation);
       const random = createRandom(1);
